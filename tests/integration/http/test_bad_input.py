@@ -10,6 +10,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+from langgraph_runtime_sql.events.bus import FLUSH_SECONDS
 from tests.support import databases
 from tests.support.garbage import complaint, nested
 from tests.support.served import served
@@ -23,7 +24,11 @@ Body = Any
 
 
 class Served:
-    """An idle server with one object of each kind, and access to its database."""
+    """An idle server with one object of each kind, and access to its database.
+
+    Attributes:
+        is_settled: Whether nothing is stored any more unless a request asks for it.
+    """
 
     def __init__(self, client: httpx.Client, database: Path) -> None:
         self.client = client
@@ -47,11 +52,20 @@ class Served:
         return answer.json()
 
     def settle(self) -> None:
-        """Wait until no run is in flight."""
+        """Wait until no run is in flight, and its last events are stored."""
         deadline = time.monotonic() + PATIENCE
         while self._query("SELECT 1 FROM runs WHERE status IN ('pending', 'running') LIMIT 1"):
             assert time.monotonic() < deadline
             time.sleep(0.02)
+        # Events follow within `FLUSH_SECONDS`; a busy machine takes longer.
+        before = self.contents()
+        while True:
+            time.sleep(10 * FLUSH_SECONDS)
+            if (after := self.contents()) == before:
+                self.is_settled = True
+                return
+            assert time.monotonic() < deadline
+            before = after
 
     def contents(self) -> dict[str, list[Any]]:
         """Return every row of every table."""
@@ -91,10 +105,19 @@ def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield Served(client, folder / "data.db")
 
 
+@pytest.fixture(autouse=True)
+def settled(request: pytest.FixtureRequest, server: Served) -> Iterator[None]:
+    """Note which tests may have started a run."""
+    yield
+    if "unchanged" not in request.fixturenames:
+        server.is_settled = False
+
+
 @pytest.fixture
 def unchanged(server: Served) -> Iterator[Served]:
     """The server; the test fails if its database changes."""
-    server.settle()
+    if not server.is_settled:
+        server.settle()
     before = server.contents()
     yield server
     assert server.contents() == before

@@ -1,7 +1,6 @@
 """Reserved slots: a tenant without running runs starts at once beside one that holds all it may."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.limit_settings import Limits
 from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.tenancy import scope
 from tests.support import runtime
 from tests.support.runtime import set_options
@@ -46,29 +46,24 @@ async def claim(db: database.Database, limit: int, reserved: int) -> Counter[str
     return Counter(run["tenant"] for run, _ in claimed.runs)
 
 
-async def test_tenant_starts_within_100_ms_beside_a_tenant_with_a_backlog_of_long_runs(
-    db: database.Database, each_database: str
+async def test_tenants_start_beside_a_tenant_with_a_backlog_of_long_runs(
+    db: database.Database, each_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """No run ends meanwhile, and the queue does not look by the clock."""
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 3_600.0)
     await queue_runs("many", BACKLOG, graph="sleeper", input=LONG)
     if each_database == "postgresql":
         # Postgres would do so by itself after a while.
         await db.write(lambda conn: conn.raw.execute("ANALYZE runs") and None)
     held = SLOTS - Limits().reserved_slots(SLOTS)
-    async with runtime.working(SLOTS) as work:
-        async with asyncio.timeout(runtime.PATIENCE):
-            while len(work.active) < held:
-                await asyncio.sleep(0.01)
-        waits = []
+    async with runtime.working(SLOTS) as work, asyncio.timeout(runtime.PATIENCE):
+        while len(work.active) < held:
+            await asyncio.sleep(0.01)
         for name in ("few", "other"):
-            began = time.monotonic()
             [made] = await queue_runs(name, 1, graph="sleeper", input=LONG)
-            async with asyncio.timeout(runtime.PATIENCE):
-                while await runtime.status(made) != "running":
-                    await asyncio.sleep(0.005)
-            waits.append(time.monotonic() - began)
+            while await runtime.status(made) != "running":
+                await asyncio.sleep(0.005)
         assert await count("many", "running") == held
-        # The fastest, because the machine may be busy with other tests.
-        assert min(waits) < 0.1
 
 
 async def test_tenant_alone_leaves_the_reserved_slots_free(db: database.Database) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,8 @@ from langgraph_runtime_sql.tenancy import scope
 
 # Seconds; far more than any step needs.
 PATIENCE = 30.0
+# The time that a look-up has.
+SECONDS = 1.5
 DEAD = "dead.example"
 
 
@@ -32,7 +33,7 @@ def dead_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.1", 443))]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(name_lookups, "_lookups", NameLookups(threads=6, each=4, seconds=0.5))
+    monkeypatch.setattr(name_lookups, "_lookups", NameLookups(threads=6, each=4, seconds=SECONDS))
     configuration = process.Configuration(options=Options(tenant_key="org"))
     monkeypatch.setattr(process.process, "configuration", configuration)
     yield
@@ -58,14 +59,12 @@ async def test_300_lookups_at_a_dead_server_delay_no_other_tenant_and_no_node(
     loop.set_default_executor(NodeThreads(max_workers=2))
     stuck = [asyncio.create_task(look_up(DEAD, "bad")) for _ in range(300)]
     await asyncio.sleep(0)
-    began = time.monotonic()
     for _ in range(20):
         assert (await look_up("fine.example", "good"))[0][4] == ("203.0.113.1", 443)
     assert await asyncio.to_thread(lambda: "node") == "node"
-    assert time.monotonic() - began < 0.4
+    assert not any(each.done() for each in stuck)
     errors = await asyncio.wait_for(asyncio.gather(*stuck, return_exceptions=True), PATIENCE)
     assert {type(each) for each in errors} == {socket.gaierror}
-    assert time.monotonic() - began < 5
 
 
 async def test_lookups_beyond_a_tenants_share_follow_when_others_end(dead_server: None) -> None:
