@@ -10,16 +10,23 @@ STATUS = 9
 
 
 def survive(victim: Victim) -> None:
-    """Wait until the run kills the process, and start it again; the next kill may come early."""
+    """Let the run kill the process, and start it again; the next kill may come early."""
+    (victim.folder / "now").touch()
     assert victim.wait() == STATUS
     victim.begin()
+
+
+def poison(victim: Victim, thread: str, **more: str) -> str:
+    """Create a run that kills its process as soon as the test calls `survive`."""
+    return victim.run(
+        thread, "failing", {"exit": STATUS, "until": str(victim.folder / "now"), **more}
+    )
 
 
 def test_run_that_kills_its_process_three_times_fails(victim: Victim) -> None:
     victim.start()
     thread, record = victim.thread(), victim.folder / "attempts"
-    asked = {"exit": STATUS, "record": str(record)}
-    run = victim.run(thread, "failing", asked)
+    run = poison(victim, thread, record=str(record))
     # The thread stays usable: the run that waits behind is executed.
     behind = victim.run(thread, "echo", {"value": 1}, multitask_strategy="enqueue")
     for _ in range(3):
@@ -35,7 +42,7 @@ def test_run_that_kills_its_process_three_times_fails(victim: Victim) -> None:
 def test_thread_of_a_poisoned_run_has_its_error(victim: Victim) -> None:
     victim.start()
     thread = victim.thread()
-    run = victim.run(thread, "failing", {"exit": STATUS})
+    run = poison(victim, thread)
     for _ in range(3):
         survive(victim)
     victim.await_(victim.answers)
@@ -55,11 +62,11 @@ def test_runs_beside_a_poisoned_run_succeed(victim: Victim) -> None:
         beside[victim.run(thread, "sleeper", asked)] = thread
         victim.await_(lambda name=name: lines(victim.folder / name))
     thread = victim.thread()
-    poison = victim.run(thread, "failing", {"exit": STATUS})
+    deadly = poison(victim, thread)
     for _ in range(3):
         survive(victim)
     victim.await_(victim.answers)
-    assert victim.ended(thread, poison) == "error"
+    assert victim.ended(thread, deadly) == "error"
     for run, its_thread in beside.items():
         assert victim.ended(its_thread, run) == "success"
     assert victim.findings() == []

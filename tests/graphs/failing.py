@@ -15,6 +15,7 @@ class Input(TypedDict, total=False):
     times: int  # fail this often, then succeed; needs `record`
     record: str  # path of a file that gets a line an attempt
     exit: int  # end the process with this status instead of raising
+    until: str  # path of a file: nothing fails before this file exists
 
 
 class State(Input, total=False):
@@ -44,6 +45,8 @@ async def begin(state: State) -> State:
 
 async def fail(state: State) -> State:
     times, record = state.get("times"), state.get("record")
+    while (until := state.get("until")) and not await asyncio.to_thread(os.path.exists, until):
+        await asyncio.sleep(0.01)
     if times is not None and record is None:
         raise ValueError("`times` needs `record`, which outlives this process")
     attempt = await asyncio.to_thread(count_attempt, record)
