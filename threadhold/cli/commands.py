@@ -1,4 +1,4 @@
-"""Commands of every program: serve, worker, dev, migrate, backup, doctor, audit and tenant."""
+"""Commands of every program: serve, worker, dev, migrate, backup, restore, doctor, audit and tenant."""
 
 import os
 from pathlib import Path
@@ -143,13 +143,43 @@ def migrate(
 @click.argument("destination", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def backup(settings: Settings, destination: Path, force: bool) -> None:
-    """Write a consistent copy of the SQLite database to DESTINATION; servers may run."""
+    """Write a consistent copy of the database to DESTINATION; servers may run.
+
+    On Postgres it is a dump by pg_dump, which must be installed.
+    """
     from threadhold.admin.backup import back_up, keys_beside
 
-    size = back_up(settings.database_url, destination, force=force)
+    size = back_up(settings.database_url, destination, force=force, report=_note)
     click.echo(f"{destination}: {size:,} bytes, integrity verified")
     if (keys := keys_beside(destination)).exists():
         click.echo(f"{keys}: its encryption keys. Keep only the newest, apart from the backups")
+
+
+@click.command()
+@settings_options(database_option)
+@click.argument("source", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a SQLite file, which is kept beside it.")
+@pass_program
+def restore(program: Program, settings: Settings, source: Path, force: bool) -> None:
+    """Put the backup SOURCE in the place of the database; stop all servers first.
+
+    A Postgres database must exist and be empty.
+    """
+    from langgraph_runtime_sql.database.url import shown
+    from threadhold.admin.backup import keys_beside
+    from threadhold.admin.backup import restore as put_back
+
+    replaced = put_back(settings.database_url, source, force=force, report=_note)
+    if replaced is not None:
+        click.echo(f"{replaced}: the database before")
+    click.echo(f"{shown(settings.database_url)}: restored from {source}")
+    if (keys := keys_beside(source)).exists():
+        click.echo(f"Its encryption keys: `{program.name} keys import {keys}`")
+    click.echo(f"Then check it: `{program.name} doctor`")
+
+
+def _note(line: str) -> None:
+    click.echo(line, err=True)
 
 
 @click.command()
@@ -183,4 +213,4 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant)
+ALL = (serve, worker, dev, migrate, backup, restore, doctor, audit, tenant)
