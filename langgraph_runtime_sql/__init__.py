@@ -1,6 +1,12 @@
 """The LangGraph runtime edition `sql`: the stock API on SQLite or Postgres."""
 
+import sys
+
 __version__ = "0.1.0"
+
+if sys.platform == "win32":
+    # Locks on files keep two servers from using one database, and Windows has others.
+    raise ImportError("Threadhold runs on Linux and macOS. On Windows, use WSL 2 or a container.")
 
 from langgraph_runtime_sql import (
     checkpoint,

@@ -21,14 +21,18 @@ def _forget_working_directory() -> None:
 
 def main() -> None:
     """Run the command line."""
+    if sys.platform == "win32":
+        # The import below fails with the same words, after many lines of a traceback.
+        sys.exit("Threadhold runs on Linux and macOS. On Windows, use WSL 2 or a container.")
     from threadhold.cli import main as commands
 
     commands()
 
 
 if __name__ == "__main__":
-    # Import first: in a checkout without an installation, the package is in this directory.
-    import threadhold.cli  # noqa: F401
+    if sys.platform != "win32":
+        # Import first: in a checkout without an installation, the package is in this directory.
+        import threadhold.cli  # noqa: F401
 
     _forget_working_directory()
     main()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import START_SECONDS, environment, free_port, library, ran, stop
+from tests.support.processes import ROOT, START_SECONDS, environment, free_port, library, ran, stop
 
 GRAPH = """
 from langgraph.graph import START, MessagesState, StateGraph
@@ -134,3 +134,22 @@ def test_several_uvicorn_workers_on_a_file_are_refused_with_the_reason(project: 
     printed = log.read_text()
     assert "Only one process can use a SQLite file" in printed
     assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize("what", ["threadhold", "langgraph_runtime_sql"])
+def test_windows_is_told_in_one_sentence(what: str) -> None:
+    code = f"import sys; sys.platform = 'win32'; import {what}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    told = "Threadhold runs on Linux and macOS. On Windows, use WSL 2 or a container."
+    assert done.stderr.splitlines()[-1] == f"ImportError: {told}"
+
+
+def test_command_on_windows_has_no_traceback() -> None:
+    code = "import sys; sys.platform = 'win32'; from runpy import run_path; "
+    code += f"run_path({str(ROOT / 'threadhold' / '__main__.py')!r})['main']()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert (
+        done.stderr == "Threadhold runs on Linux and macOS. On Windows, use WSL 2 or a container.\n"
+    )
