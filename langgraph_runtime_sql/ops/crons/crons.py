@@ -28,6 +28,7 @@ from langgraph_runtime_sql.ops.authorization import (
     sort_column,
 )
 from langgraph_runtime_sql.ops.crons import firing as cron_firing
+from langgraph_runtime_sql.ops.crons import misfire
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -73,8 +74,8 @@ class Crons:
 
         Raises:
             HTTPException: (400) both configurable and context; (404) the assistant or thread
-                does not exist or may not be used; (422) invalid schedule, time zone, end time
-                or id.
+                does not exist or may not be used; (422) invalid schedule, time zone, end time,
+                id or `metadata.misfire`.
             LimitReached: (429) the tenant or the user has as many crons as it may.
         """
         from langgraph_api.graph import get_assistant_id
@@ -94,6 +95,7 @@ class Crons:
         permitted = await authorize(ctx, "crons", "create", value)
         # Refuse an invalid schedule before anything is looked up.
         cron_schedule.next_date(schedule, now(), timezone)
+        misfire.of(value["metadata"])
         named = str(value["payload"].get("assistant_id"))
         assistant_id = as_uuid(get_assistant_id(named), f"assistant {named!r}", 404)
         # Without the cron's metadata, which the client has chosen.
@@ -186,6 +188,7 @@ class Crons:
             changes = {**columns, "updated_at": date, **_rescheduled(row, columns, date)}
             if merged is not None:
                 changes["metadata"] = {**row["metadata"], **merged}
+                misfire.of(merged)
             if payload is not None:
                 changes["payload"] = cron_rows.merged_payload(row, payload)
             return cron_rows.update(conn, identifier, changes)

@@ -1,6 +1,7 @@
 """Crons, as langgraph_api calls them, fired by its own scheduler, on a real SQLite file."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,17 +10,19 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.postgres.connection import PostgresConnection
-from langgraph_runtime_sql.database.schema import assistants, crons, runs
+from langgraph_runtime_sql.database.schema import assistants, audit_entries, crons, runs
 from langgraph_runtime_sql.limit_settings import parse
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
 from langgraph_runtime_sql.ops.crons import firing as cron_firing
 from langgraph_runtime_sql.ops.crons.crons import Crons
 from langgraph_runtime_sql.ops.crons.firing import note_fired, take_firing
+from langgraph_runtime_sql.ops.crons.misfire import LOOKED, MOST
 from langgraph_runtime_sql.ops.crons.schedule import SCHEDULE_LENGTH
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
@@ -551,6 +554,106 @@ async def test_missed_slots_start_one_run_in_total(db: Database, poll: Callable[
     await poll()
     await poll()
     assert len(await queued(db)) == 1
+
+
+# --- missed slots
+
+
+async def decisions(db: Database) -> list[tuple[str, dict[str, Any]]]:
+    """Return what the audit log says about firing, oldest first."""
+    found = await db.read(
+        lambda conn: conn.fetchall(
+            select(audit_entries)
+            .where(audit_entries.c.object_kind == "cron", audit_entries.c.decision == "policy")
+            .order_by(audit_entries.c.seq)
+        )
+    )
+    return [(each["action"], json.loads(each["detail"])) for each in found]
+
+
+def hourly(misfire: Any = None) -> dict[str, Any]:
+    metadata = {} if misfire is None else {"misfire": misfire}
+    return {"schedule": "0 * * * *", "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("misfire", "started", "action"),
+    [
+        (None, 1, "fire"),
+        ("run_once", 1, "fire"),
+        ({"policy": "skip"}, 0, "skip"),
+        ("run_all", 6, "fire"),
+        # The newest slot is ten minutes late: in time.
+        ({"policy": "skip", "grace_seconds": 900}, 1, "skip"),
+        ({"policy": "run_all", "grace_seconds": 0}, 6, "fire"),
+        ({"policy": "skip", "grace_seconds": 7 * 3600}, 1, "fire"),
+    ],
+)
+async def test_cron_does_with_missed_slots_what_it_says(
+    db: Database,
+    poll: Callable[[], Any],
+    at: Callable[[datetime], None],
+    misfire: Any,
+    started: int,
+    action: str,
+) -> None:
+    """A server that was down for six slots."""
+    now = datetime(2026, 3, 4, 12, 10, tzinfo=UTC)
+    at(now - timedelta(hours=6))
+    made = await create(**hourly(misfire))
+    at(now)
+    await poll()
+    await poll()
+    assert len(await queued(db)) == started
+    assert (await get(made["cron_id"]))["next_run_date"] == now + timedelta(minutes=50)
+    found = await decisions(db)
+    assert sum(told == "fire" for told, _ in found) == started
+    told, detail = found[0]
+    assert told == action
+    assert detail["slot"] == "2026-03-04T07:00:00+00:00"
+    assert detail["late_seconds"] == 5 * 3600 + 600
+    assert detail["policy"] == (
+        misfire["policy"] if isinstance(misfire, dict) else misfire or "run_once"
+    )
+
+
+async def test_run_all_is_bounded_and_says_what_it_leaves_out(
+    db: Database, poll: Callable[[], Any], at: Callable[[datetime], None]
+) -> None:
+    now = datetime(2026, 3, 4, 12, 0, 30, tzinfo=UTC)
+    at(now - timedelta(days=30))
+    made = await create(schedule="* * * * *", metadata={"misfire": "run_all"})
+    other = await create(schedule="0 0 * * *")
+    at(now)
+    await poll()
+    found = await queued(db)
+    assert len(found) == MOST + 1
+    # It does not keep other crons waiting.
+    ids = [each["kwargs"]["config"]["configurable"]["cron_id"] for each in found]
+    assert str(other["cron_id"]) in ids[:2]
+    assert (await get(made["cron_id"]))["next_run_date"] == now + timedelta(seconds=30)
+    skipped = [detail for told, detail in await decisions(db) if told == "skip"]
+    assert [each["missed"] for each in skipped] == [LOOKED + 1 - MOST]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("never", "metadata.misfire.policy: 'never'. There are run_once, skip, run_all"),
+        ({"polcy": "skip"}, "expected a policy, or an object"),
+        ({"grace_seconds": -1}, "metadata.misfire.grace_seconds: -1"),
+        ({"grace_seconds": True}, "metadata.misfire.grace_seconds: True"),
+        (3, "expected a policy, or an object"),
+    ],
+)
+async def test_unusable_misfire_is_refused(db: Database, given: Any, named: str) -> None:
+    status, detail = await refusal(create(metadata={"misfire": given}))
+    assert (status, named in detail) == (422, True), detail
+    assert await found_ids() == []
+    made = await create()
+    changed = row(Crons.update(None, cron_id=made["cron_id"], metadata={"misfire": given}))
+    assert (await refusal(changed))[0] == 422
+    assert (await get(made["cron_id"]))["metadata"] == {}
 
 
 async def test_cron_fires_once_in_each_slot(

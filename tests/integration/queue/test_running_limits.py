@@ -133,7 +133,7 @@ async def test_chat_starts_before_cron_when_slots_are_short(
         "langgraph_runtime_sql.ops.runs.create.note_fired", lambda conn, firing: None
     )
     configure(monkeypatch, **section)
-    firing: Any = Firing(system_id("echo"), None, None)  # type: ignore[arg-type]  # not read
+    firing: Any = Firing(system_id("echo"), None, None, None)  # type: ignore[arg-type]  # not read
     crons = await queue_runs("a", 3, firing=firing)
     chats = await queue_runs("a", 3)
     order = []
