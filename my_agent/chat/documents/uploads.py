@@ -1,11 +1,9 @@
 """Uploads: store, list and delete documents of a tenant that have a name instead of a path."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from sqlalchemy import Row
 
 from my_agent.chat.documents import index, reading
 from my_agent.chat.documents.chunking import chunk
@@ -102,7 +100,7 @@ def delete(tenant: str, name: str) -> bool:
     return found
 
 
-def _shown(row: Row[Any]) -> Stored:
+def _shown(row: Sequence[Any]) -> Stored:
     return Stored(
         name=row[0].removeprefix(PREFIX), document_id=row[1], title=row[3], passages=row[2]
     )

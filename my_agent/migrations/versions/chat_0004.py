@@ -16,5 +16,6 @@ def upgrade() -> None:
         sa.Column("digest", sa.Text(), primary_key=True),
         sa.Column("number", sa.Integer(), primary_key=True),
         sa.Column("vector", sa.LargeBinary(), nullable=False),
+        sa.Column("staged_at", sa.Float(), nullable=False),
     )
     secure(op.get_bind(), "chat_staged")
