@@ -74,13 +74,15 @@ def test_terms_are_told_apart() -> None:
     assert exact_words("Which bridge has B17 near Tolv?") == "B17 Tolv"
 
 
-@pytest.mark.parametrize("text", ["Thanks!", "ok, thank you so much", "Olá!", "Muito obrigado"])
+@pytest.mark.parametrize(
+    "text", ["Thanks!", "ok, thank you so much", "Olá!", "Muito obrigado", "Never mind", "stop"]
+)
 def test_small_talk_is_recognized(text: str) -> None:
     assert is_small_talk(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["Thanks, and the budget?", "hello world program", "", "good harbour"]
+    "text", ["Thanks, and the budget?", "stop the pump", "hello world program", "", "good harbour"]
 )
 def test_questions_are_no_small_talk(text: str) -> None:
     assert not is_small_talk(text)
