@@ -17,6 +17,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from bench import factbook, made
+from bench.made import Asked
 from bench.question import Question
 from bench.report import Line, table
 from my_agent import database, embedding
@@ -28,12 +29,15 @@ from my_agent.chat.tables import SHARED
 from my_agent.embedding import Vectors
 
 CORPUS = Path(__file__).parent / "corpus"
+HELD_OUT = Path(__file__).parent / "held_out"
 FIRST = 6
 # Required recall of the shipped corpus: a change that makes the search worse fails here.
 OWED = 0.9
-# Required recall on the made corpus by kind, and the false answers that are allowed.
-OWED_MADE = {"literal": 0.97, "paraphrase": 0.95, "comparison": 0.95, "identifier": 0.97}
+# Required recall by kind of question, and the false answers that are allowed.
+OWED_BY_KIND = {"literal": 0.97, "paraphrase": 0.95, "comparison": 0.95, "identifier": 0.97}
 MOST_FALSE = 0.05
+# The held-out set has few questions: one that fails is up to a tenth of its kind.
+ONE = 0.09
 
 
 @dataclass(frozen=True)
@@ -86,40 +90,60 @@ def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures
             database.use(None)
 
 
-def measure_made(seed: int, records: int) -> list[Line]:
-    """Ingest the made corpus into a new database, ask all questions and return the rows."""
+def measure_made(seed: int, records: int) -> tuple[list[Line], list[Asked]]:
+    """Ingest the made corpus and ask all questions. Return the rows and what failed."""
+    with tempfile.TemporaryDirectory(prefix="made-") as folder:
+        asked = made.write(Path(folder), seed=seed, records=records)
+        return measure_kinds("made corpus", Path(folder), asked)
+
+
+def measure_kinds(
+    name: str, documents: Path, asked: Sequence[Asked], allowed: float = 0.0
+) -> tuple[list[Line], list[Asked]]:
+    """Ingest a folder into a new database and ask all questions.
+
+    Args:
+        name: of the documents, for the rows.
+        documents: the folder.
+        asked: the questions.
+        allowed: share of the questions of a kind that may miss its bound.
+
+    Returns:
+        A row for each kind of question, and the questions without the right result.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        (folder := Path(scratch) / "documents").mkdir()
-        asked = made.write(folder, seed=seed, records=records)
         database.use(f"sqlite:///{scratch}/data.db")
         try:
-            ingest(folder, SHARED)
+            ingest(documents, SHARED)
             vectors = [embedding.of_question(each.question) for each in asked]
             with database.database().read(SHARED) as connection:
-                right = [
-                    (each.kind, _is_right(connection, each, by_both(connection, each.question, v)))
+                wrong = [
+                    each
                     for each, v in zip(asked, vectors, strict=True)
+                    if not _is_right(connection, each, by_both(connection, each.question, v))
                 ]
         finally:
             database.close()
             database.use(None)
     rows = []
     for kind in made.KINDS:
-        of_kind = [is_right for each, is_right in right if each == kind]
-        share = sum(of_kind) / len(of_kind)
+        missed = sum(each.kind == kind for each in wrong)
+        share = missed / sum(each.kind == kind for each in asked)
         if kind == "no answer":
             rows.append(
-                Line(f"false answers, made corpus, {kind}", 1 - share, "", limit=MOST_FALSE)
+                Line(f"false answers, {name}, {kind}", share, "", limit=max(MOST_FALSE, allowed))
             )
         else:
-            name = f"recall@{FIRST}, made corpus, {kind}"
-            rows.append(Line(name, share, "", limit=OWED_MADE[kind], better="higher"))
-    return rows
+            limit = min(OWED_BY_KIND[kind], 1 - allowed)
+            row = f"recall@{FIRST}, {name}, {kind}"
+            rows.append(Line(row, 1 - share, "", limit=limit, better="higher"))
+    return rows, wrong
 
 
-def _is_right(connection: Connection, asked: made.Asked, ids: Sequence[int]) -> bool:
+def _is_right(connection: Connection, asked: Asked, ids: Sequence[int]) -> bool:
     """Return whether each answer is among the passages; without answers, whether none is found."""
-    texts = [each.text for each in index.fetch(connection, SHARED, ids).values()]
+    found = index.fetch(connection, SHARED, ids).values()
+    texts = [" ".join(each.text.split()) for each in found]
     if not asked.answers:
         return not texts
     return all(any(all(word in text for word in pair) for text in texts) for pair in asked.answers)
@@ -155,6 +179,16 @@ def questions() -> list[Question]:
     return [Question(each["question"], each["answer"]) for each in asked]
 
 
+def held_out() -> list[Asked]:
+    """Return the questions of the held-out documents, which no rule of the ranking was made for."""
+    asked = json.loads((HELD_OUT / "questions.json").read_text(encoding="utf-8"))
+    return [Asked(each["kind"], each["question"], _pairs(each["answers"])) for each in asked]
+
+
+def _pairs(answers: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(each) for each in answers)
+
+
 def main() -> int:
     """Run the measurement. Return the exit status: 0, or 1 if the recall is below the bound."""
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
@@ -169,7 +203,12 @@ def main() -> int:
     asked = questions()
     found = lines("our corpus", measure(CORPUS / "documents", asked), owed=OWED)
     sizes = [f"our corpus: {len(asked)} questions"]
-    found += measure_made(options.seed, options.records)
+    held = held_out()
+    rows, wrong = measure_kinds("held-out documents", HELD_OUT / "documents", held, ONE)
+    found += rows
+    sizes.append(f"held-out documents: {len(held)} questions")
+    rows, wrong_made = measure_made(options.seed, options.records)
+    found += rows
     sizes.append(f"made corpus: seed {options.seed}, {options.records} records")
     if options.factbook:
         with tempfile.TemporaryDirectory(prefix="factbook-") as folder:
@@ -178,6 +217,8 @@ def main() -> int:
         sizes.append(f"World Factbook: {len(asked)} questions")
     print(table(found))
     print("; ".join(sizes))
+    for each in [*wrong, *wrong_made]:
+        print(f"missed ({each.kind}): {each.question}")
     return 0 if all(line.holds for line in found) else 1
 
 

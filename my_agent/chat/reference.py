@@ -53,7 +53,8 @@ _ELLIPTIC = re.compile(
 )
 _EMPTY_IT = re.compile(r"\bis it (?:true|possible|necessary|allowed|safe|worth)\b(?: that\b)?")
 _JOINTS = listed("de do da dos das of e del")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+# A code such as `FR-2388` or `4.2.0` and a unit such as `l/h` are one token.
+_TOKEN = re.compile(r"(?=[^\W\d]{0,20}+[-/.]?+\d)\w++(?:[-/.]\w++)*+|\w++(?:/\w++)*+|[^\w\s]")
 
 
 def resolve(question: str, earlier: Sequence[str]) -> str:
@@ -205,6 +206,6 @@ def _trimmed(words: list[str]) -> str:
 
 def _means_something(token: str) -> bool:
     word = fold(token)
-    return bool(WORD.fullmatch(token)) and not (
+    return bool(WORD.match(token)) and not (
         word in FUNCTION_WORDS or word in POINTERS | OWNERS | BACKWARDS | ASKING
     )

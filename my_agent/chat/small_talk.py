@@ -1,4 +1,4 @@
-"""Small talk: recognize messages that greet or thank and ask for nothing."""
+"""Small talk: recognize messages that greet, thank or stop, and ask for nothing."""
 
 from my_agent.chat.documents.words import WORD, fold, listed
 
@@ -10,12 +10,14 @@ _POLITE = listed(
     oi ola obrigado obrigada obg valeu tchau bom boa dia tarde noite otimo otima perfeito legal
     beleza certo entendi agradeco grato grata desculpe desculpa
     gracias hola adios danke merci ciao
+    stop nevermind never mind forget esquece esqueca deixa chega
     """
 )
 # Words that may stand beside the polite ones.
 _FILLERS = listed(
     """
     you so very much a lot for your the help that this is was it all there again and i got
+    about la
     muito muita mesmo pela pelo sua seu ajuda por tudo isso foi e eu a o de nada
     """
 )
@@ -23,7 +25,7 @@ _LONGEST = 80
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether a message only greets or thanks. A question mark makes it a question."""
+    """Return whether a message only greets, thanks or stops. A question mark makes it a question."""
     if len(text) > _LONGEST or "?" in text:
         return False
     words = WORD.findall(fold(text))

@@ -3,6 +3,7 @@
 These are plain functions of a connection. Each statement filters by tenant.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePath
@@ -29,6 +30,8 @@ from my_agent.transactions import lock
 
 # Vectors per read: 6 MB.
 BLOCK = 4096
+# Seconds after which the vectors of an incomplete document are deleted.
+ABANDONED = 7 * 24 * 3600.0
 
 Block = tuple[list[int], Vectors]
 
@@ -156,6 +159,7 @@ def add(
     """
     if point(connection, tenant, path, digest):
         return
+    drop_abandoned(connection, tenant)
     document_id = str(uuid4())
     connection.execute(
         insert(documents).values(document_id=document_id, tenant_id=tenant, digest=digest)
@@ -193,10 +197,29 @@ def stage(
     # Another process may embed the same document.
     connection.execute(delete(staged).where(*place, staged.c.number.in_(list(numbers))))
     rows = [
-        {"tenant_id": tenant, "digest": digest, "number": number, "vector": to_bytes(vector)}
+        {
+            "tenant_id": tenant,
+            "digest": digest,
+            "number": number,
+            "vector": to_bytes(vector),
+            "staged_at": time.time(),
+        }
         for number, vector in zip(numbers, vectors, strict=True)
     ]
     connection.execute(insert(staged), rows)
+
+
+def drop_abandoned(connection: Connection, tenant: str) -> None:
+    """Delete the vectors of documents whose last ones are older than `ABANDONED`."""
+    last = (
+        select(staged.c.digest)
+        .where(staged.c.tenant_id == tenant)
+        .group_by(staged.c.digest)
+        .having(func.max(staged.c.staged_at) < time.time() - ABANDONED)
+    )
+    connection.execute(
+        delete(staged).where(staged.c.tenant_id == tenant, staged.c.digest.in_(last))
+    )
 
 
 def staged_vectors(connection: Connection, tenant: str, digest: str) -> list[Vectors]:

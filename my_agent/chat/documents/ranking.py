@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from my_agent.chat.documents.chunking import Passage
@@ -24,7 +24,7 @@ _NAME, _IDENTIFIER = 2.0, 4.0
 _AGAIN = 0.6
 # What each earlier passage with the same document, or with the same text, takes from a score.
 _SAME_DOCUMENT, _SAME_TEXT = 0.08, 0.25
-FLOOR = 0.5
+FLOOR = 0.4
 """Score below which no passage is relevant; measured by `python -m bench.retrieval`."""
 # A passage only distracts if its score is below this share of the best, and its cosine this much
 # below the nearest.
@@ -32,7 +32,8 @@ _TAIL, _FARTHER = 0.35, 0.05
 
 # A code that says which thing is meant: of at least three characters, with a digit.
 _CODE = re.compile(r"(?=.*\d)[\w/.-]{3,}")
-_TOKEN = re.compile(r"\w+(?:[-/.]\w+)*")
+_TOKEN = re.compile(r"\w+(?:[-/._]\w+)*")
+_PART = re.compile(r"[^\W\d_]+|\d+")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def rank(
     }
     score = {each: meaning[each] + WORDS * _share(weights, held[each]) for each in candidates}
     best = max(score.values(), default=0.0)
-    if best < FLOOR or not _may_answer(question, held):
+    if best < FLOOR or not _may_answer(question, held, candidates.values()):
         return []
     least = max(nearness.values(), default=math.inf) - _FARTHER
     relevant = [
@@ -118,21 +119,35 @@ def rank(
     return _diverse(relevant, candidates, held, weights, meaning, most)
 
 
-def _may_answer(question: str, held: Mapping[int, frozenset[str]]) -> bool:
+def _may_answer(
+    question: str, held: Mapping[int, frozenset[str]], candidates: Iterable[Passage]
+) -> bool:
     """Return whether any candidate has one of the names and codes that the question gives."""
-    wanted, first = frozenset[str](), frozenset[str]()
+    names, first, codes = set[str](), set[str](), set[str]()
     text = unicodedata.normalize("NFC", question)
     for found in _TOKEN.finditer(text):
         word = found[0]
-        begins = _begins_sentence(text, found.start())
         if _CODE.fullmatch(word):
-            wanted |= _stems(word)
+            codes.add(_parts(word))
         elif word.istitle() and not word.isdigit() and fold(word) not in FUNCTION_WORDS:
             # The first word of a sentence may be a name. It has a capital letter in any case.
-            first, wanted = (
-                (first | _stems(word), wanted) if begins else (first, wanted | _stems(word))
-            )
-    return not wanted or any((wanted | first) & each for each in held.values())
+            (first if _begins_sentence(text, found.start()) else names).update(_stems(word))
+    if not (names or codes) or any((names | first) & each for each in held.values()):
+        return True
+    return bool(codes) and any(
+        code in parts
+        for parts in (_parts(each.in_context) for each in candidates)
+        for code in codes
+    )
+
+
+def _parts(text: str) -> str:
+    """Return the runs of letters and of digits, so that `E-04`, `e 04` and `E04` are equal.
+
+    A code is in a text if its parts are there in the same order: `E-99` is not in a text that has
+    `E-04` and `99`.
+    """
+    return f" {' '.join(_PART.findall(fold(text)))} "
 
 
 def _diverse(

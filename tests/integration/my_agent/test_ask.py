@@ -468,9 +468,12 @@ async def test_offline_conversation_continues_after_sigkill(tmp_path: Path) -> N
     with served(tmp_path, CONFIG) as first:
         async with client(first) as api:
             begun = await ask(api, FIRST)
+            docs = await api.http.get("/docs")
         first.process.kill()
         first.process.wait()
     assert "no language model is configured" in begun["answer"]
+    # The page is for development only, as the description is not.
+    assert docs.status_code == 200 and '"/api/documents/{name}"' in docs.text
     with served(tmp_path, CONFIG) as second:
         async with client(second) as api:
             answer = await ask(api, SECOND, begun["thread_id"])
@@ -479,6 +482,18 @@ async def test_offline_conversation_continues_after_sigkill(tmp_path: Path) -> N
     assert len(state["values"]["messages"]) == 4
     assert "“It has six levels.” [1]" in answer["answer"]
     assert [each["text"] for each in answer["citations"]] == ["It has six levels."]
+
+
+def test_emptied_folder_deletes_only_with_yes(tmp_path: Path) -> None:
+    (folder := tmp_path / "documents").mkdir()
+    (folder / "plan.md").write_text("# Plan\n\nPaint it.\n")
+    assert "1 added" in ingest(folder, tmp_path).stdout
+    (folder / "plan.md").unlink()
+    refused = ingest(folder, tmp_path)
+    assert refused.exit_code == 1 and "add --yes" in refused.stderr
+    assert "has kept them" in refused.stderr
+    assert "1 removed" in ingest(folder, tmp_path, "--yes").stdout
+    assert "0 removed" in ingest(folder, tmp_path).stdout
 
 
 def test_ingest_error_is_one_sentence(tmp_path: Path) -> None:

@@ -350,6 +350,40 @@ def test_keywords_ignore_accents_and_endings(folder: Path) -> None:
     assert words("word " * 5000 + "levels") == ["It has six levels."]
 
 
+@pytest.mark.only("postgresql")
+def test_postgres_finds_words_by_their_index(folder: Path) -> None:
+    """Row-level security must not keep the index from being used."""
+    ingest(folder, SHARED)
+    with database().read("acme") as connection:
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        plan = connection.execute(
+            text(f"EXPLAIN {keywords._FIND_POSTGRES}"),
+            {"words": "'paraffin'", "tenant": "acme", "most": 30},
+        )
+        assert "ix_chat_lexeme_words" in "\n".join(plan.scalars())
+        assert keywords.find(connection, "paraffin", "acme", 5) != []
+    with database().write(SHARED) as connection:
+        connection.execute(delete(documents))
+        assert connection.scalar(text("SELECT count(*) FROM chat_lexeme")) == 0
+
+
+def test_vectors_of_abandoned_documents_are_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = [embedding.of_question("half")]
+    with database().write("acme") as connection:
+        index.stage(connection, "acme", "old", 1, half)
+    now = index.time.time()
+    monkeypatch.setattr(index.time, "time", lambda: now + index.ABANDONED + 10)
+    with database().write("acme") as connection:
+        index.stage(connection, "acme", "new", 1, half)
+    ingest(folder, "acme")
+    with database().write("acme") as connection:
+        assert connection.scalars(select(staged.c.digest)).all() == ["new"]
+        connection.execute(delete(staged))
+        index.forget(connection, "acme", list(index.known_files(connection, "acme", "/")))
+
+
 def test_question_in_another_language_finds_passage(folder: Path) -> None:
     ingest(folder, SHARED)
     question = "Qual era o combustível da lâmpada?"

@@ -32,6 +32,17 @@ def test_unknown_code_or_name_finds_nothing(question: str) -> None:
     assert rank(question, ROWS, ALIKE, 6) == []
 
 
+def test_parts_of_a_code_elsewhere_are_not_the_code() -> None:
+    manual = {
+        1: Passage(1, "Pump", "Error codes", "E-04: the membrane is torn. E 27: too hot.", "a"),
+        2: Passage(2, "Pump", "Prices", "The fan costs 99 euros.", "a"),
+    }
+    nearness = dict.fromkeys(manual, 0.82)
+    assert rank("What does error E-99 mean?", manual, nearness, 6) == []
+    assert rank("What does error E-27 mean?", manual, nearness, 6)[0] == 1
+    assert rank("What does error e04 mean?", manual, nearness, 6)[0] == 1
+
+
 def test_far_passages_without_a_word_are_irrelevant() -> None:
     assert rank("who won the cup", ROWS, dict.fromkeys(ROWS, 0.78), 6) == []
     assert rank("who won the cup", ROWS, dict.fromkeys(ROWS, 0.90), 6) != []
@@ -63,13 +74,15 @@ def test_terms_are_told_apart() -> None:
     assert exact_words("Which bridge has B17 near Tolv?") == "B17 Tolv"
 
 
-@pytest.mark.parametrize("text", ["Thanks!", "ok, thank you so much", "Olá!", "Muito obrigado"])
+@pytest.mark.parametrize(
+    "text", ["Thanks!", "ok, thank you so much", "Olá!", "Muito obrigado", "Never mind", "stop"]
+)
 def test_small_talk_is_recognized(text: str) -> None:
     assert is_small_talk(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["Thanks, and the budget?", "hello world program", "", "good harbour"]
+    "text", ["Thanks, and the budget?", "stop the pump", "hello world program", "", "good harbour"]
 )
 def test_questions_are_no_small_talk(text: str) -> None:
     assert not is_small_talk(text)

@@ -103,6 +103,8 @@ VELHO = "Qual é a altura do Farol Velho?"
         ([VELHO], "Quantas boias existem?", "Quantas boias existem?"),
         # The question names what it refers to.
         ([SKARRA], "Is it the Skarra lighthouse?", "Is it the Skarra lighthouse?"),
+        # A code is not cut.
+        (["Which customer has contract FR-2388?"], "since when?", "since when? (contract FR-2388)"),
         # There is no earlier question.
         ([], "How many does it have?", "How many does it have?"),
         (["?"], "How many does it have?", "How many does it have?"),
