@@ -91,7 +91,7 @@ def _fill_postgres(
 ) -> None:
     with psycopg.connect(owner) as raw, raw.cursor() as cursor:
         # Building the index at once is faster. The tables belong to another role.
-        cursor.execute("DROP INDEX ix_chat_lexeme_words")
+        cursor.execute("DROP INDEX ix_chat_word, ix_chat_word_document")
         with cursor.copy("COPY chat_document (document_id, tenant_id, digest) FROM STDIN") as copy:
             for name, tenant in documents:
                 copy.write_row((name, tenant, f"made {name}"))
@@ -100,5 +100,6 @@ def _fill_postgres(
             for row in rows:
                 copy.write_row(row)
     with psycopg.connect(owner, autocommit=True) as raw:
-        raw.execute("CREATE INDEX ix_chat_lexeme_words ON chat_lexeme USING gin (words)")
+        raw.execute("CREATE INDEX ix_chat_word ON chat_word (tenant_id, word)")
+        raw.execute("CREATE INDEX ix_chat_word_document ON chat_word (document_id)")
         raw.execute("VACUUM ANALYZE")

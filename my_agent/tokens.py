@@ -11,8 +11,8 @@ _WORD = re.compile(f"{_SPACE}?[^{_SPACE}]*")
 _UNKNOWN_COSTS = 10.0
 # Words whose pieces are kept.
 _KEPT = 50_000
-# A longer run without a space is cut, so that the time stays proportional to the length.
-_LONGEST = 500
+# Longer ones are not kept: they are no words.
+_LONGEST = 50
 
 
 class Tokenizer:
@@ -45,8 +45,7 @@ class Tokenizer:
         text = (text if text.startswith(" ") else f" {text}").replace(" ", _SPACE)
         found: list[int] = []
         for word in _WORD.findall(text):
-            for start in range(0, len(word), _LONGEST):
-                found += self._word(word[start : start + _LONGEST])
+            found += self._word(word) if len(word) <= _LONGEST else self._best(word)
         return found
 
     def _best(self, word: str) -> tuple[int, ...]:

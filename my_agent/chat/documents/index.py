@@ -122,6 +122,21 @@ def vectors_of(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[
     return {row.passage_id: from_bytes([row.vector])[0] for row in connection.execute(wanted)}
 
 
+def vectors_by_text(connection: Connection, tenant: str, path: str) -> dict[str, Vectors]:
+    """Return the vectors of the document that a file refers to, by what was embedded."""
+    held = _held(connection, tenant, path)
+    if held is None:
+        return {}
+    columns = passages.c
+    wanted = select(
+        columns.number, columns.title, columns.section, columns.text, columns.vector
+    ).where(columns.tenant_id == tenant, columns.document_id == held)
+    return {
+        Passage(*row[:4]).in_context: from_bytes([row.vector])[0]
+        for row in connection.execute(wanted)
+    }
+
+
 def known_files(connection: Connection, tenant: str, root: str) -> dict[str, str]:
     """Return the digest of each ingested file below a folder, by path. `root` may be one file."""
     wanted = (
@@ -180,7 +195,8 @@ def add(
         for passage, vector in content.items()
     )
     while batch := list(islice(rows, 100)):
-        connection.execute(insert(passages), batch)
+        # One statement: Postgres then stores the words of all these passages together.
+        connection.execute(insert(passages).values(batch))
     connection.execute(
         delete(staged).where(staged.c.tenant_id == tenant, staged.c.digest == digest)
     )

@@ -1,12 +1,10 @@
-"""Keywords: find passages by the words of a question with the database's full-text search.
-
-All code that differs between SQLite and Postgres is in this module.
-"""
+"""Keywords: find passages by the words of a question, with SQLite's full-text search here."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
+from my_agent.chat.documents import postgres_words
 from my_agent.chat.documents.words import content_words, words
 
 # Limits the query if a long text is pasted instead of a question.
@@ -43,56 +41,16 @@ _TITLES = _VECTOR.format("title || ' ' || section", _ACCENTED, _PLAIN)
 _TEXT = _VECTOR.format("text", _ACCENTED, _PLAIN)
 _WEIGHTED = f"(setweight({_TITLES}, 'A') || setweight({_TEXT}, 'D'))"
 _POSTGRES = (f"CREATE INDEX chat_passage_words ON chat_passage USING gin ({_WEIGHTED})",)
-# Row-level security compares the tenant of each row before `@@`, which may therefore use no index.
-# So the words are in a table without it. The table gives ids only; the passages are read from their
-# own table. A trigger fills it, also for passages that a move or an older process inserts.
-_POSTGRES_WORDS = (
-    "DROP INDEX chat_passage_words",
-    """CREATE TABLE chat_lexeme (
-        passage_id integer PRIMARY KEY REFERENCES chat_passage ON DELETE CASCADE,
-        tenant_id text NOT NULL, words tsvector NOT NULL)""",
-    f"""INSERT INTO chat_lexeme (passage_id, tenant_id, words)
-        SELECT passage_id, tenant_id, {_WEIGHTED} FROM chat_passage""",
-    "CREATE INDEX ix_chat_lexeme_words ON chat_lexeme USING gin (words)",
-    f"""CREATE FUNCTION chat_add_lexemes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        INSERT INTO chat_lexeme (passage_id, tenant_id, words)
-        SELECT new.passage_id, new.tenant_id, {_WEIGHTED}
-        FROM (SELECT new.title AS title, new.section AS section, new.text AS text) AS passage;
-        RETURN new; END $$""",
-    """CREATE TRIGGER chat_passage_added AFTER INSERT ON chat_passage
-        FOR EACH ROW EXECUTE FUNCTION chat_add_lexemes()""",
-)
-_FIND_POSTGRES = text(
-    f"""SELECT passage_id FROM chat_lexeme,
-        to_tsquery('english', translate(lower(:words), '{_ACCENTED}', '{_PLAIN}')) AS query
-    WHERE words @@ query AND tenant_id IN (:tenant, '')
-    ORDER BY ts_rank('{{0.5, 0.5, 0.5, 1.0}}', words, query, 1) DESC, passage_id
-    LIMIT :most"""
-)
-
-# They stop at the limit.
+# It stops at the limit. SQLite's index of words knows no tenant.
 _COUNT_SQLITE = text(
     """SELECT count(*) FROM (
         SELECT 1 FROM chat_passage_words WHERE chat_passage_words MATCH :words LIMIT :most)"""
-)
-_COUNT_POSTGRES = text(
-    f"""SELECT count(*) FROM (
-        SELECT 1 FROM chat_lexeme WHERE words @@
-            to_tsquery('english', translate(lower(:words), '{_ACCENTED}', '{_PLAIN}'))
-            AND tenant_id IN (:tenant, '')
-        LIMIT :most) AS found"""
 )
 
 
 def create(connection: Connection) -> None:
     """Create the full-text index of the passages. Called by the migration."""
     for statement in _SQLITE if connection.dialect.name == "sqlite" else _POSTGRES:
-        connection.exec_driver_sql(statement)
-
-
-def create_words(connection: Connection) -> None:
-    """Replace the full-text index of Postgres by a table of words. Called by the migration."""
-    for statement in _POSTGRES_WORDS:
         connection.exec_driver_sql(statement)
 
 
@@ -108,37 +66,29 @@ def find(connection: Connection, question: str, tenant: str, most: int) -> Seque
     wanted = (content_words(question) or words(question))[:MOST_WORDS]
     if not wanted:
         return []
-    query = _selective(connection, wanted, tenant)
+    if connection.dialect.name != "sqlite":
+        return postgres_words.find(connection, wanted, tenant, most, COMMON)
+    query = _selective(connection, wanted)
     if not query:
         return []
-    find = _FIND_SQLITE if connection.dialect.name == "sqlite" else _FIND_POSTGRES
     parameters = {"words": query, "tenant": tenant, "most": most}
-    return [int(row[0]) for row in connection.execute(find, parameters)]
+    return [int(row[0]) for row in connection.execute(_FIND_SQLITE, parameters)]
 
 
-def _selective(connection: Connection, wanted: Sequence[str], tenant: str) -> str:
+def _selective(connection: Connection, wanted: Sequence[str]) -> str:
     """Return a query for passages with any word that is not common.
 
     If all words are common, the query is for passages with all of them. It is empty if these are
     too many as well.
     """
-    quote, either, both = ('"', " OR ", " AND ") if _is_sqlite(connection) else ("'", " | ", " & ")
-    words = [f"{quote}{word}{quote}" for word in wanted]
-    rare = [word for word in words if not _is_common(connection, word, tenant)]
+    words = [f'"{word}"' for word in wanted]
+    rare = [word for word in words if not _is_common(connection, word)]
     if rare:
-        return either.join(rare)
-    together = both.join(words)
-    return "" if _is_common(connection, together, tenant) else together
+        return " OR ".join(rare)
+    together = " AND ".join(words)
+    return "" if _is_common(connection, together) else together
 
 
-def _is_common(connection: Connection, query: str, tenant: str) -> bool:
-    parameters: dict[str, str | int] = {"words": query, "most": COMMON + 1}
-    if _is_sqlite(connection):
-        # Over all tenants: SQLite's index of words knows no tenant.
-        return int(connection.scalar(_COUNT_SQLITE, parameters) or 0) > COMMON
-    found = connection.scalar(_COUNT_POSTGRES, {**parameters, "tenant": tenant})
+def _is_common(connection: Connection, query: str) -> bool:
+    found = connection.scalar(_COUNT_SQLITE, {"words": query, "most": COMMON + 1})
     return int(found or 0) > COMMON
-
-
-def _is_sqlite(connection: Connection) -> bool:
-    return connection.dialect.name == "sqlite"

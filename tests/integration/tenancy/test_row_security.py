@@ -58,9 +58,6 @@ PUBLIC = {
     "store_migrations",
     "vector_migrations",
 }
-# Rows of tenants without policies, because policies keep Postgres from using an index of words. Only
-# the search for ids of passages reads it, and it names its tenant; passages have policies.
-UNPROTECTED = {"chat_lexeme"}
 WORD = "rosebud"
 
 
@@ -106,9 +103,7 @@ def test_every_table_has_policies_or_is_public(tmp_path: Path) -> None:
         ).fetchone() == (False,)
     assert {"threads", "runs", "checkpoint_blobs", "run_writes", "store_vectors"} <= tables.keys()
     assert metadata.tables.keys() <= tables.keys()
-    assert {name for name, holds in tables.items() if not holds} == (
-        PUBLIC | UNPROTECTED
-    ) & tables.keys()
+    assert {name for name, holds in tables.items() if not holds} == PUBLIC & tables.keys()
 
 
 def test_missing_policies_are_restored_by_a_migration(tmp_path: Path) -> None:

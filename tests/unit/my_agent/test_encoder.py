@@ -53,7 +53,7 @@ def test_threads_use_the_model_at_the_same_time(model: encoder.Encoder) -> None:
     found = list[float]()
 
     def work() -> None:
-        found.append(float(model([TEXTS[0]]) @ expected))
+        found.append(float(model([TEXTS[0]])[0] @ expected))
 
     expected = model([TEXTS[0]])[0]
     model.tokenize = meet
