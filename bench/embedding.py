@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bench.report import Line, table
-from bench.retrieval import CORPUS, HELD_OUT
+from bench.retrieval import CORPUS, IN_VIEW
 from my_agent import embedding
 from my_agent.chat.documents import reading
 from my_agent.chat.documents.chunking import chunk
@@ -23,7 +23,7 @@ BEFORE = {"short": 190.0, "full": 720.0}
 
 def passages() -> list[str]:
     """Return passages of the documents of this folder."""
-    files = [*(HELD_OUT / "documents").iterdir(), *(CORPUS / "documents").rglob("*.md")]
+    files = [*(IN_VIEW / "documents").iterdir(), *(CORPUS / "documents").rglob("*.md")]
     found = [chunk(reading.parse(path, path.read_bytes())) for path in sorted(files)]
     return [each.in_context for passages in found for each in passages][:SHORT]
 

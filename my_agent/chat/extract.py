@@ -15,6 +15,9 @@ LONGEST = 300
 RANK = 0.5
 
 PREFACE = "I am offline: no language model is configured, so these are only quotations."
+PERHAPS = (
+    "I am offline, and found nothing in the documents that surely answers this. The nearest passages:"
+)
 NOTHING = "I am offline, and the documents hold nothing about this question."
 ADVICE = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, for answers."
 
@@ -25,16 +28,18 @@ class ExtractModel(OfflineChatModel):
     Args:
         question: the question in a form that needs no earlier messages.
         passages: the best passage first; the quotations cite them by position, from 1.
+        uncertain: whether they may not answer the question.
     """
 
     question: str
     passages: Sequence[Passage]
+    uncertain: bool = False
 
     def answer(self, messages: list[BaseMessage]) -> str:
-        return extract(self.question, self.passages)
+        return extract(self.question, self.passages, uncertain=self.uncertain)
 
 
-def extract(question: str, passages: Sequence[Passage]) -> str:
+def extract(question: str, passages: Sequence[Passage], *, uncertain: bool = False) -> str:
     """Quote the sentences of `passages` that match the question best, each with its number."""
     if not passages:
         return f"{NOTHING}\n\n{ADVICE}"
@@ -49,7 +54,7 @@ def extract(question: str, passages: Sequence[Passage]) -> str:
         rated.append((rating, -number, _quote(texts, best)))
     chosen = sorted(rated, reverse=True)[:QUOTED]
     quotes = [f"“{text}” [{-number}]" for _, number, text in chosen]
-    return "\n\n".join([PREFACE, *quotes, ADVICE])
+    return "\n\n".join([PERHAPS if uncertain else PREFACE, *quotes, ADVICE])
 
 
 def _quote(texts: Sequence[str], best: int) -> str:

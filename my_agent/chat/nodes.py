@@ -14,7 +14,7 @@ from my_agent.chat import prompts
 from my_agent.chat.citations import check
 from my_agent.chat.context import Context
 from my_agent.chat.documents.chunking import Passage
-from my_agent.chat.documents.search import has_documents, search
+from my_agent.chat.documents.search import NOTHING, has_documents, search
 from my_agent.chat.extract import ExtractModel
 from my_agent.chat.failures import EmptyAnswerError, LateAnswerError, RefusedAnswerError
 from my_agent.chat.rewriting import completed
@@ -47,7 +47,7 @@ async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
     """Find the passages of documents that answer the question."""
     tenant, wanted = caller(config).tenant_id, state.get("main_question", "")
     searched = bool(wanted.strip()) and await asyncio.to_thread(has_documents, tenant)
-    found = await asyncio.to_thread(search, wanted, tenant) if searched else []
+    found = await asyncio.to_thread(search, wanted, tenant) if searched else NOTHING
     passages = [
         Found(
             number=each.number,
@@ -60,9 +60,15 @@ async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
             start=each.start,
             end=each.end,
         )
-        for each in found
+        for each in found.passages
     ]
-    return {"passages": passages, "citations": [], "unsupported": [], "searched": searched}
+    return {
+        "passages": passages,
+        "citations": [],
+        "unsupported": [],
+        "searched": searched,
+        "uncertain": bool(passages) and not found.sure,
+    }
 
 
 async def generate(state: State, runtime: Runtime[Context]) -> Answered:
@@ -78,15 +84,18 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
     # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
     passages = [Passage(**each) for each in state.get("passages", [])]
-    searched = state.get("searched", False)
+    searched, uncertain = state.get("searched", False), state.get("uncertain", False)
     model = await asyncio.to_thread(requested_model, context.model)
     if isinstance(model, OfflineChatModel) and (passages or searched):
-        model = ExtractModel(question=state.get("main_question", ""), passages=passages)
+        model = ExtractModel(
+            question=state.get("main_question", ""), passages=passages, uncertain=uncertain
+        )
     messages = prompts.answering(
         context.system_prompt,
         window(state["messages"]),
         passages,
         searched=searched,
+        uncertain=uncertain,
         key=secrets.token_hex(8),
     )
     answer = await _called(model, messages, context.model)

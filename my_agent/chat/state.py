@@ -69,6 +69,8 @@ class State(Input, total=False):
     unsupported: list[Unsupported]
     # Whether documents were searched for the last question.
     searched: bool
+    # Whether the passages are only the nearest ones, and may not answer.
+    uncertain: bool
 
 
 class Rewritten(TypedDict):
@@ -84,6 +86,7 @@ class Retrieved(TypedDict):
     citations: list[Citation]
     unsupported: list[Unsupported]
     searched: bool
+    uncertain: bool
 
 
 class Answered(TypedDict):

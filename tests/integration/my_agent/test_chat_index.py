@@ -60,7 +60,7 @@ def texts(tenant: str = SHARED) -> list[str]:
 
 
 def found(question: str, tenant: str = "acme") -> list[str]:
-    return [each.text for each in search(question, tenant)]
+    return [each.text for each in search(question, tenant).passages]
 
 
 def words(question: str, tenant: str = "acme") -> list[str]:
@@ -84,7 +84,7 @@ def test_unchanged_folder_is_ingested_once(folder: Path) -> None:
 
 def test_passages_keep_title_and_section(folder: Path) -> None:
     ingest(folder, SHARED)
-    [best, *_] = search("How many levels does Skarra have?", "acme")
+    [best, *_] = search("How many levels does Skarra have?", "acme").passages
     assert best == Passage(1, "Skarra Light", "Tower", "It has six levels.")
 
 
@@ -179,7 +179,7 @@ def test_file_name_that_is_not_unicode_is_ingested(folder: Path) -> None:
     (folder / "\udcff" / "\udcfe.txt").write_text("Found all the same.")
     assert counts(ingest(folder, SHARED)) == (3, 0, 0, 0, 4)
     assert counts(ingest(folder / "\udcff", SHARED)) == (0, 0, 1, 0, 0)
-    [best, *_] = search("What is found all the same?", "acme")
+    [best, *_] = search("What is found all the same?", "acme").passages
     assert (best.title, best.text) == ("?", "Found all the same.")
 
 
