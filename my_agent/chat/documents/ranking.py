@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.words import FUNCTION_WORDS, fold, stem
@@ -24,8 +25,8 @@ _NAME, _IDENTIFIER = 2.0, 4.0
 _AGAIN = 0.6
 # What each earlier passage with the same document, or with the same text, takes from a score.
 _SAME_DOCUMENT, _SAME_TEXT = 0.08, 0.25
-FLOOR = 0.29
-"""Score below which no passage is relevant: 98 % of the answers in view are above it."""
+FLOOR = 0.15
+"""Score below which no passage is relevant: all answers in view are above it."""
 SURE = 1.05
 """Score above which a passage surely answers: 97 % of the questions in view without an answer are below.
 
@@ -35,7 +36,7 @@ Both are chosen on `bench/corpus` and `bench/held_out`, and measured by `python 
 _SURE_BY_WORDS = 0.7
 # A passage only distracts if its score is below this share of the best, and its nearness this much
 # below the nearest.
-_TAIL, _FARTHER = 0.35, 2.0
+_TAIL, _FARTHER = 0.2, 2.0
 
 # A code that says which thing is meant: of at least three characters, with a digit.
 _CODE = re.compile(r"(?=.*\d)[\w/.-]{3,}")
@@ -138,7 +139,14 @@ def rank(
         if score[each] >= _TAIL * best or nearness.get(each, -math.inf) >= least
     ]
     sure = named and best >= (SURE if nearness else _SURE_BY_WORDS)
-    return Ranked(_diverse(relevant, candidates, held, weights, meaning, most), sure)
+    chosen = _diverse(relevant, candidates, held, weights, meaning, most)
+    if not sure:
+        # The words did not decide, so the nearest passages have every other place.
+        nearest = sorted(relevant, key=lambda each: (-meaning[each], each))
+        pairs = zip_longest(chosen, nearest[:most])
+        mixed = dict.fromkeys(each for pair in pairs for each in pair if each is not None)
+        chosen = list(mixed)[:most]
+    return Ranked(chosen, sure)
 
 
 def _named(

@@ -376,11 +376,11 @@ async def test_concurrent_questions_are_answered_in_turn(ada: Api, model: OpenAI
     thread = (await ask(ada, FIRST))["thread_id"]
     questions = [f"Question {number}?" for number in range(3)]
     answers = await asyncio.gather(*(ask(ada, question, thread) for question in questions))
-    assert [each["answer"] for each in answers] == [f"About {each}." for each in questions]
+    assert [each["answer"] for each in answers] == [f"About {each} [1]." for each in questions]
     state = await ada.get(f"/threads/{thread}/state")
     said = [each["content"] for each in state["values"]["messages"]]
     pairs = list(zip(said[::2], said[1::2], strict=True))
-    assert sorted(pairs[1:]) == [(each, f"About {each}.") for each in questions]
+    assert sorted(pairs[1:]) == [(each, f"About {each} [1].") for each in questions]
 
 
 async def test_answers_use_the_tenants_own_documents(server: Running, model: OpenAIServer) -> None:

@@ -47,7 +47,7 @@ def test_parts_of_a_code_elsewhere_are_not_the_code() -> None:
 
 
 def test_far_passages_without_a_word_are_irrelevant() -> None:
-    assert rank("who won the cup", ROWS, dict.fromkeys(ROWS, 1.1), 6).ids == []
+    assert rank("who won the cup", ROWS, dict.fromkeys(ROWS, 0.5), 6).ids == []
     assert rank("who won the cup", ROWS, dict.fromkeys(ROWS, 4.4), 6).ids != []
     assert rank("", {}, {}, 6).ids == []
 
@@ -68,6 +68,19 @@ def test_copies_do_not_fill_the_list() -> None:
     copies[8] = Passage(1, "Log", "", "The lamp of the tower had a clock.", "log")
     nearness = {**dict.fromkeys(range(8), 3.9), 8: 3.3}
     assert 8 in rank("what did the lamp burn", copies, nearness, 3).ids
+
+
+def test_unsure_result_has_the_nearest_passages_too() -> None:
+    """Ordinary words that many passages share must not push out the passage that is meant."""
+    rules = {
+        number: Passage(1, "Rules", "", f"What happens when rule {number} is broken.", "a")
+        for number in range(8)
+    }
+    rules[8] = Passage(1, "Limits", "", "Above 600 requests a minute the answer is 429.", "a")
+    nearness = {**dict.fromkeys(range(8), 0.5), 8: 2.5}
+    found = rank("What happens if it is called a lot?", rules, nearness, 6)
+    assert not found.sure
+    assert 8 in found.ids[:2]
 
 
 def test_terms_are_told_apart() -> None:
