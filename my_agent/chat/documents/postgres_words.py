@@ -17,7 +17,7 @@ MOST_ROWS = 10_000
 
 _ACCENTED, _PLAIN = "áàâãäéèêëíìîïóòôõöúùûüçñ", "aaaaaeeeeiiiiooooouuuucn"
 # Postgres takes `E-04` for a word and a negative number, and `a.b` for a host.
-_SIGNS = "-/._:,;()+#–—’"
+_SIGNS = "-/._:,;()+#\u2013\u2014\u2019"
 _LEXEMES = f"to_tsvector('english', translate(lower({{}}), '{_ACCENTED}{_SIGNS}', '{_PLAIN}{' ' * len(_SIGNS)}'))"
 _TITLES = _LEXEMES.format("p.title || ' ' || p.section")
 _TEXT = _LEXEMES.format("p.text")

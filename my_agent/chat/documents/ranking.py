@@ -76,10 +76,12 @@ class Ranked:
     Attributes:
         ids: the passages that may answer, best first.
         sure: whether they surely do.
+        words: whether any of them has a word of the question.
     """
 
     ids: list[int]
     sure: bool
+    words: bool = False
 
 
 def terms(question: str) -> Terms:
@@ -124,8 +126,7 @@ def rank(
     held = {each: _stems(passage.in_context) for each, passage in candidates.items()}
     weights = _weights(asked, held)
     meaning = {
-        each: max(0.0, (nearness.get(each, _FAR) - _FAR) / (_NEAR - _FAR))
-        for each in candidates
+        each: max(0.0, (nearness.get(each, _FAR) - _FAR) / (_NEAR - _FAR)) for each in candidates
     }
     score = {each: meaning[each] + WORDS * _share(weights, held[each]) for each in candidates}
     best = max(score.values(), default=0.0)
@@ -146,7 +147,7 @@ def rank(
         pairs = zip_longest(chosen, nearest[:most])
         mixed = dict.fromkeys(each for pair in pairs for each in pair if each is not None)
         chosen = list(mixed)[:most]
-    return Ranked(chosen, sure)
+    return Ranked(chosen, sure, any(asked.all & held[each] for each in chosen))
 
 
 def _named(

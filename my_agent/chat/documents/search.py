@@ -11,6 +11,7 @@ from my_agent import embedding
 from my_agent.chat.documents import background, index, keywords, ranking, vectors
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.vectors import VectorCache
+from my_agent.chat.documents.words import FUNCTION_WORDS, fold, words
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 from my_agent.turns import Turns
@@ -64,7 +65,14 @@ def search(question: str, tenant: str) -> Results:
     with database().read(tenant) as connection:
         found, nearness = candidates(connection, cache, question, vector, tenant)
     ranked = ranking.rank(question, found, nearness, settings.passages)
+    if not ranked.words and embedding.is_gibberish(question) and not _has_function_word(question):
+        # Keys hit at random are near to something too.
+        return NOTHING
     return Results([found[each] for each in ranked.ids], ranked.sure)
+
+
+def _has_function_word(text: str) -> bool:
+    return any(fold(word) in FUNCTION_WORDS for word in words(text))
 
 
 def _embedded(question: str, tenant: str) -> "embedding.Vectors | None":

@@ -424,7 +424,9 @@ def test_changed_document_embeds_only_its_new_passages(
         ids, vectors = next(index.blocks(connection, "acme"))
         found = index.fetch(connection, "acme", ids)
         expected = of_passages([found[each].in_context for each in ids])
-        for vector, other in zip(vectors, (each for batch in expected for each in batch), strict=True):
+        for vector, other in zip(
+            vectors, (each for batch in expected for each in batch), strict=True
+        ):
             assert vector @ other > 0.999
 
 

@@ -91,14 +91,26 @@ def test_terms_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Thanks!", "ok, thank you so much", "Olá!", "Muito obrigado", "Never mind", "stop"]
+    "text",
+    [
+        *("Thanks!", "ok, thank you so much", "Olá!", "Muito obrigado", "Never mind", "stop"),
+        *("not what I meant", "That's not it.", "wrong", "Não era isso que eu queria"),
+    ],
 )
 def test_small_talk_is_recognized(text: str) -> None:
     assert is_small_talk(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["Thanks, and the budget?", "stop the pump", "hello world program", "", "good harbour"]
+    "text",
+    [
+        "Thanks, and the budget?",
+        "stop the pump",
+        "hello world program",
+        "",
+        "good harbour",
+        "no smoking",
+    ],
 )
 def test_questions_are_no_small_talk(text: str) -> None:
     assert not is_small_talk(text)

@@ -75,3 +75,15 @@ def test_file_of_another_format_is_refused(
     monkeypatch.setattr(encoder, "_VERSION", 2)
     with pytest.raises(encoder.UnknownModel, match="version 2"):
         encoder.Encoder()
+
+
+@pytest.mark.parametrize("text", ["asdf qwer zxcv", "asdfghjkl", "fdsa jkl; fdsa"])
+def test_gibberish_is_recognized(text: str) -> None:
+    assert embedding.is_gibberish(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Quantos níveis tem?", "lamp fuel", "灯台は何階ですか", "CV-90044", "hm", "Ilse Varga"]
+)
+def test_words_of_any_language_are_no_gibberish(text: str) -> None:
+    assert not embedding.is_gibberish(text)
