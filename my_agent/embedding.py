@@ -20,7 +20,7 @@ QUESTION_LENGTH = 600
 BATCH = 8
 
 # Letters of the shortest text that may be gibberish, and letters of a piece in gibberish.
-_JUDGED, _LETTERS = 6, 2.0
+_JUDGED, _LETTERS = 4, 2.0
 _LATIN = re.compile(r"[a-zA-Z\u00c0-\u024f]+")
 
 Vectors: TypeAlias = "NDArray[np.float32]"

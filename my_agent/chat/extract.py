@@ -6,6 +6,7 @@ from langchain_core.messages import BaseMessage
 
 from my_agent.chat.documents.chunking import Passage, sentences
 from my_agent.chat.documents.words import content_words, fold, stem
+from my_agent.chat.prompts import without_marks
 from my_agent.offline import OfflineChatModel
 
 # Number of quotations, each from a different passage, and the length of one in characters.
@@ -17,6 +18,10 @@ RANK = 0.5
 PREFACE = "I am offline: no language model is configured, so these are only quotations."
 PERHAPS = "I am offline, and found nothing in the documents that surely answers this. The nearest passages:"
 NOTHING = "I am offline, and the documents hold nothing about this question."
+NO_QUESTION = (
+    "I am offline, and searched nothing, because this message asks for nothing. Ask about the "
+    "documents in other words."
+)
 ADVICE = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, for answers."
 
 
@@ -38,7 +43,15 @@ class ExtractModel(OfflineChatModel):
 
 
 def extract(question: str, passages: Sequence[Passage], *, uncertain: bool = False) -> str:
-    """Quote the sentences of `passages` that match the question best, each with its number."""
+    """Quote the sentences of `passages` that match the question best, each with its number.
+
+    Args:
+        question: empty if the message asks for nothing.
+        passages: the best passage first.
+        uncertain: whether they may not answer the question.
+    """
+    if not question:
+        return f"{NO_QUESTION}\n\n{ADVICE}"
     if not passages:
         return f"{NOTHING}\n\n{ADVICE}"
     worth = _worth(question, passages)
@@ -51,7 +64,7 @@ def extract(question: str, passages: Sequence[Passage], *, uncertain: bool = Fal
         rating = _rate(worth, _stems(texts[best]), headings) + RANK / number
         rated.append((rating, -number, _quote(texts, best)))
     chosen = sorted(rated, reverse=True)[:QUOTED]
-    quotes = [f"“{text}” [{-number}]" for _, number, text in chosen]
+    quotes = [f"“{without_marks(text)}” [{-number}]" for _, number, text in chosen]
     return "\n\n".join([PERHAPS if uncertain else PREFACE, *quotes, ADVICE])
 
 

@@ -7,7 +7,7 @@ you sure?" asks it again.
 import re
 from dataclasses import dataclass
 
-from my_agent.chat.documents.words import FUNCTION_WORDS, WORD, fold, listed
+from my_agent.chat.documents.words import FUNCTION_WORDS, fold, listed
 
 _CORRECTION = re.compile(
     r"(?:(?:no|nope|sorry|wait|actually|nao|desculpa|desculpe|espera)\s*[,.;:!-]+\s*)*"
@@ -17,6 +17,8 @@ _CORRECTION = re.compile(
 _AGAIN = re.compile(
     r"(?:(?:are|r) (?:you|u) sure|really|is that (?:true|right|all)|yes|yeah|sure|go on|continue"
     r"|(?:tell me|say|explain) more|more(?: details?)?|repeat(?: that)?|again|what\b|pardon|in other words"
+    r"|(?:(?:can|could) you |please )?(?:answer|reply|say (?:that|it)) in (?:english|portuguese|german|french|spanish)"
+    r"|(?:podes?|poderia|pode voce) (?:responder|dizer isso) em (?:ingles|portugues|espanhol|frances)"
     r"|(?:say it )?(?:shorter|simpler)|summari[sz]e(?: that| it)?|in (?:english|portuguese|german|french|spanish)"
     r"|tens a certeza|tem a? ?certeza|a serio|sim|mais|continua|continue|repete|outra vez|como assim"
     r"|conta mais|(?:diz|diga|explica|explique) (?:mais|melhor)|mais detalhes"
@@ -75,8 +77,7 @@ def fragment(question: str) -> Fragment | None:
         begins += 1
     rest = words[begins:]
     if not 0 < len(rest) <= _MOST or any(
-        fold(word) in FUNCTION_WORDS - _BEGIN and fold(word) not in _ELSEWHERE
-        for word in WORD.findall(text)
+        fold(word) in FUNCTION_WORDS - _BEGIN and fold(word) not in _ELSEWHERE for word in words
     ):
         return None
     named = any(

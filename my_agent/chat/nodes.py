@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
@@ -17,6 +18,7 @@ from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.search import NOTHING, has_documents, search
 from my_agent.chat.extract import ExtractModel
 from my_agent.chat.failures import EmptyAnswerError, LateAnswerError, RefusedAnswerError
+from my_agent.chat.fragments import asks_again
 from my_agent.chat.rewriting import completed
 from my_agent.chat.settings import ChatSettings
 from my_agent.chat.small_talk import is_small_talk
@@ -34,9 +36,10 @@ async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
     no documents. A greeting or thanks asks for nothing: the result is empty.
     """
     asked = question(state["messages"])
-    if is_small_talk(asked):
-        return {"main_question": ""}
     earlier = before(window(state["messages"]))
+    # "yes" answers a question of the model. Without one, it asks for nothing.
+    if is_small_talk(asked) or (not question(earlier) and asks_again(asked)):
+        return {"main_question": ""}
     if not asked or not question(earlier):
         return {"main_question": asked}
     searched: bool = await asyncio.to_thread(has_documents, caller(config).tenant_id)
@@ -46,7 +49,8 @@ async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
 async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
     """Find the passages of documents that answer the question."""
     tenant, wanted = caller(config).tenant_id, state.get("main_question", "")
-    searched = bool(wanted.strip()) and await asyncio.to_thread(has_documents, tenant)
+    readable = await asyncio.to_thread(has_documents, tenant)
+    searched = readable and bool(wanted.strip())
     found = await asyncio.to_thread(search, wanted, tenant) if searched else NOTHING
     passages = [
         Found(
@@ -66,6 +70,7 @@ async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
         "passages": passages,
         "citations": [],
         "unsupported": [],
+        "readable": readable,
         "searched": searched,
         "uncertain": bool(passages) and not found.sure,
     }
@@ -86,7 +91,8 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
     passages = [Passage(**each) for each in state.get("passages", [])]
     searched, uncertain = state.get("searched", False), state.get("uncertain", False)
     model = await asyncio.to_thread(requested_model, context.model)
-    if isinstance(model, OfflineChatModel) and (passages or searched):
+    quotes = isinstance(model, OfflineChatModel) and state.get("readable", False)
+    if quotes:
         model = ExtractModel(
             question=state.get("main_question", ""), passages=passages, uncertain=uncertain
         )
@@ -100,6 +106,9 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
     )
     answer = await _called(model, messages, context.model)
     checked = check(str(answer.text), passages)
+    if quotes:
+        # The sentences around the quotations are ours.
+        checked = replace(checked, unsupported=[])
     # Also stored with the message: the state's `citations` are those of the last answer only.
     notes = {"citations": checked.citations, "unsupported": checked.unsupported}
     extra = {**answer.additional_kwargs, **{name: each for name, each in notes.items() if each}}

@@ -81,9 +81,14 @@ def fenced(passages: Sequence[Passage], key: str) -> str:
     """Return numbered passages between lines with the key, which is removed from their text."""
     lines = []
     for number, passage in enumerate(passages, 1):
-        text = _MARK.sub(r"(\1)", passage.in_context.replace(key, ""))
+        text = without_marks(passage.in_context.replace(key, ""))
         lines.append(f"<passage {number} {key}>\n{text}\n</passage {number} {key}>")
     return "\n".join(lines)
+
+
+def without_marks(text: str) -> str:
+    """Return a text whose `[1]` became `(1)`: a document must not cite other passages."""
+    return _MARK.sub(r"(\1)", text)
 
 
 def rewriting(earlier: Sequence[AnyMessage], question: str) -> list[AnyMessage]:

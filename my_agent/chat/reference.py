@@ -122,11 +122,11 @@ def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
     last = latest = ""
     for asked in earlier:
         asked = without_correction(asked)
-        if topics and asks_again(asked):
+        if asks_again(asked):
             continue
         if topics and (other := _names_only(asked)) and not _is_attribute(other, latest):
             last, about = _about(last, latest, other), other
-        elif topics and _names_only(asked):
+        elif topics and (_names_only(asked) or _places(asked, len(topics))):
             about = ""
         elif topics and (part := fragment(asked)):
             last, about = _with_part(last, part), part.words if part.named else ""
@@ -182,8 +182,14 @@ def _with_part(question: str, part: Fragment) -> str:
     """Return the question about what a fragment names."""
     names = _names(question)
     if part.named and names:
-        return question.replace(names[-1], part.words)[:LONGEST]
+        # `E-19` takes the place of `E-99`, not of `K55`.
+        alike = [each for each in names if _shape(each) == _shape(part.words)]
+        return question.replace((alike or names)[-1], part.words)[:LONGEST]
     return f"{question} ({part.words})"[:LONGEST]
+
+
+def _shape(words: str) -> str:
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", words.split()[-1]))
 
 
 def _is_name(words: str) -> bool:

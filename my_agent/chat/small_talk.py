@@ -30,19 +30,27 @@ _COMPLAINT = re.compile(
     r"|(?:nao (?:e|era|foi) (?:isso|isto))(?: que (?:eu )?(?:queria|perguntei|pedi|quis dizer))?|(?:isso )?esta errado"
     r"|nao entendeste|nao entendeu|percebeste mal)"
 )
+# Folded. The documents do not know what an assistant can do.
+_ABOUT_ITSELF = re.compile(
+    r"help(?: me)?|who are you|what (?:are|can) you(?: do)?|how (?:does this|do you) work|what is this"
+    r"|ajuda(?: me)?|quem (?:es tu|es|e voce)|o que (?:sabes|podes|pode|voce pode|consegues) fazer"
+    r"|como (?:e que )?(?:isto|isso) funciona|o que e isto"
+)
 _LONGEST = 80
 
 
 def is_small_talk(text: str) -> bool:
     """Return whether a message only greets, thanks, stops or complains, so that nothing is searched.
 
-    A question mark makes it a question.
+    A question mark makes it a question, except about the assistant itself.
     """
-    if len(text) > _LONGEST or "?" in text:
+    if len(text) > _LONGEST:
         return False
     words = WORD.findall(fold(text.replace("'", "").replace("\u2019", "")))
-    if _COMPLAINT.fullmatch(" ".join(words)):
+    if _COMPLAINT.fullmatch(" ".join(words)) or _ABOUT_ITSELF.fullmatch(" ".join(words)):
         return True
+    if not words or "?" in text:
+        return not words and bool(text.strip())
     return any(word in _POLITE for word in words) and all(
         word in _POLITE or word in _FILLERS for word in words
     )

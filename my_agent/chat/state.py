@@ -67,6 +67,8 @@ class State(Input, total=False):
     passages: list[Found]
     citations: list[Citation]
     unsupported: list[Unsupported]
+    # Whether the user can read any document.
+    readable: bool
     # Whether documents were searched for the last question.
     searched: bool
     # Whether the passages are only the nearest ones, and may not answer.
@@ -85,6 +87,7 @@ class Retrieved(TypedDict):
     passages: list[Found]
     citations: list[Citation]
     unsupported: list[Unsupported]
+    readable: bool
     searched: bool
     uncertain: bool
 
