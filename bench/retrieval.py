@@ -212,9 +212,9 @@ def main() -> int:
     found = lines("our corpus", measure(CORPUS / "documents", asked), owed=OWED)
     sizes = [f"our corpus: {len(asked)} questions"]
     wrong = list[Asked]()
-    for name, folder in (("in view", IN_VIEW), ("held out", HELD_OUT)):
-        asked_here = kinds(folder)
-        rows, missed = measure_kinds(name, folder / "documents", asked_here)
+    for name, place in (("in view", IN_VIEW), ("held out", HELD_OUT)):
+        asked_here = kinds(place)
+        rows, missed = measure_kinds(name, place / "documents", asked_here)
         found += rows
         wrong += missed
         sizes.append(f"{name}: {len(asked_here)} questions")

@@ -38,7 +38,8 @@ def of_question(text: str) -> Vectors:
     text = _clean(text)
     if len(text) > QUESTION_LENGTH:
         text = f"{text[: QUESTION_LENGTH // 2]} {text[-QUESTION_LENGTH // 2 :]}"
-    return _finite(_model()([f"query: {text}"]))[0]
+    found: Vectors = _finite(_model()([f"query: {text}"]))[0]
+    return found
 
 
 def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:

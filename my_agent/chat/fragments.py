@@ -68,8 +68,13 @@ def asks_again(question: str) -> bool:
     return _AGAIN.fullmatch(fold(question).strip()) is not None
 
 
-def fragment(question: str) -> Fragment | None:
-    """Return the part that a message such as "on the K55?" names; None for other messages."""
+def fragment(question: str, *, corrects: bool = False) -> Fragment | None:
+    """Return the part that a message such as "on the K55?" names; None for other messages.
+
+    Args:
+        question: the message.
+        corrects: whether words such as "I meant" came before it.
+    """
     text = question.strip().rstrip("?!. ").strip()
     words = text.split()
     begins = 0
@@ -81,11 +86,13 @@ def fragment(question: str) -> Fragment | None:
     ):
         return None
     named = any(
-        any(map(str.isdigit, word)) or (word[0].isupper() and (place or begins))
+        any(map(str.isdigit, word)) or (word[0].isupper() and (place or begins or corrects))
         for place, word in enumerate(rest)
     )
-    alone = len(rest) == 1 and (
-        fold(rest[0]) in _ELSEWHERE or rest[0][0].isupper() or any(map(str.isdigit, rest[0]))
+    alone = (
+        (corrects and named)
+        or (len(rest) == 1
+        and (fold(rest[0]) in _ELSEWHERE or rest[0][0].isupper() or any(map(str.isdigit, rest[0]))))
     )
     if not (begins or alone):
         return None

@@ -83,7 +83,7 @@ def resolve(question: str, earlier: Sequence[str]) -> str:
     topics, last = _history([each[:LONGEST] for each in earlier[-EARLIER:]])
     if not topics:
         return question
-    question = without_correction(question)
+    question, said = without_correction(question), question
     if asks_again(question):
         return last
     if (place := _ordinal(question)) is not None:
@@ -92,7 +92,7 @@ def resolve(question: str, earlier: Sequence[str]) -> str:
         if _is_attribute(other, topics[-1]):
             return f"{question} ({topics[-1]})"
         return _about(last, topics[-1], other)
-    if part := fragment(question):
+    if part := fragment(question, corrects=question != said):
         if part.article and not part.named and _is_name(topics[-1]):
             return f"{question} ({topics[-1]})"
         return _with_part(last, part)
@@ -121,14 +121,14 @@ def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
     topics: dict[str, None] = {}
     last = latest = ""
     for asked in earlier:
-        asked = without_correction(asked)
+        asked, said = without_correction(asked), asked
         if asks_again(asked):
             continue
         if topics and (other := _names_only(asked)) and not _is_attribute(other, latest):
             last, about = _about(last, latest, other), other
         elif topics and (_names_only(asked) or _places(asked, len(topics))):
             about = ""
-        elif topics and (part := fragment(asked)):
+        elif topics and (part := fragment(asked, corrects=asked != said)):
             last, about = _with_part(last, part), part.words if part.named else ""
         elif topics and _refers(asked):
             about = topic(asked) if _names(asked) else ""

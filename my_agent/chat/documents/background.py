@@ -31,7 +31,7 @@ def nearness(question: Vectors, passages: Mapping[int, Vectors]) -> dict[int, fl
 
 @cache
 def _questions() -> Vectors:
-    """Embed the ordinary questions. Takes half a second, once in a process."""
+    """Embed the ordinary questions. Takes about a second, once in a process."""
     import numpy as np
 
     lines = files(__package__).joinpath("background.txt").read_text(encoding="utf-8").split("\n")

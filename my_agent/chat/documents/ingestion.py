@@ -19,7 +19,7 @@ from my_agent.database import database
 from my_agent.embedding import Vectors
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
-# then reads all files again.
+# then reads all files again. Vectors of equal passages stay: another model needs a migration too.
 READER = "2"
 
 # Passages between two writes of an incomplete document.

@@ -249,7 +249,10 @@ async def test_unsure_search_says_so_to_the_model_and_the_client(
 
 async def test_complaint_is_not_searched_and_no_topic(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(
-        say("Six [1]."), say("What do you mean?"), Failure(status=500), say("Four.")
+        say("Six [1]."),
+        say("What do you mean?"),
+        Failure(status=500, message="broken"),
+        say("Four."),
     )
     talk = Talk()
     await talk.ask(STANDING)

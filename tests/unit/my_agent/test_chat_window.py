@@ -121,6 +121,7 @@ HOTEL = "How much may a hotel cost in London?"
         ([SKARRA], "Budget?", f"{SKARRA} (Budget)"),
         # A correction replaces what was asked.
         ([HOTEL], "no, I meant in Paris", "How much may a hotel cost in Paris?"),
+        ([HOTEL], "I meant Novo Hamburgo", "How much may a hotel cost in Novo Hamburgo?"),
         ([HOTEL], "não, em Paris", "How much may a hotel cost in Paris?"),
         # The same question again.
         ([HOTEL], "are you sure?", HOTEL),

@@ -41,7 +41,9 @@ def test_batch_gives_each_text_the_vector_that_it_has_alone(model: encoder.Encod
     assert (model(TEXTS) * alone).sum(1).min() > 0.9999
 
 
-def test_threads_use_the_model_at_the_same_time(model: encoder.Encoder) -> None:
+def test_threads_use_the_model_at_the_same_time(
+    model: encoder.Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A question must not wait for passages: no call excludes another."""
     both = threading.Barrier(2, timeout=60)
     tokenize = model.tokenize
@@ -56,15 +58,12 @@ def test_threads_use_the_model_at_the_same_time(model: encoder.Encoder) -> None:
         found.append(float(model([TEXTS[0]])[0] @ expected))
 
     expected = model([TEXTS[0]])[0]
-    model.tokenize = meet
-    try:
-        threads = [threading.Thread(target=work) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        model.tokenize = tokenize
+    monkeypatch.setattr(model, "tokenize", meet)
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(found) == 2
     assert min(found) > 0.9999
 
