@@ -89,10 +89,9 @@ def fragment(question: str, *, corrects: bool = False) -> Fragment | None:
         any(map(str.isdigit, word)) or (word[0].isupper() and (place or begins or corrects))
         for place, word in enumerate(rest)
     )
-    alone = (
-        (corrects and named)
-        or (len(rest) == 1
-        and (fold(rest[0]) in _ELSEWHERE or rest[0][0].isupper() or any(map(str.isdigit, rest[0]))))
+    alone = (corrects and named) or (
+        len(rest) == 1
+        and (fold(rest[0]) in _ELSEWHERE or rest[0][0].isupper() or any(map(str.isdigit, rest[0])))
     )
     if not (begins or alone):
         return None

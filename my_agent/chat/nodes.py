@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
@@ -37,10 +37,12 @@ async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
     """
     asked = question(state["messages"])
     earlier = before(window(state["messages"]))
-    # "yes" answers a question of the model. Without one, it asks for nothing.
-    if is_small_talk(asked) or (not question(earlier) and asks_again(asked)):
+    said = [str(each.text).strip() for each in earlier if isinstance(each, HumanMessage)]
+    asked_before = any(each and not is_small_talk(each) for each in said)
+    # "yes" answers a question of the model. Without any, it asks for nothing.
+    if is_small_talk(asked) or (not asked_before and asks_again(asked)):
         return {"main_question": ""}
-    if not asked or not question(earlier):
+    if not asked or not asked_before:
         return {"main_question": asked}
     searched: bool = await asyncio.to_thread(has_documents, caller(config).tenant_id)
     return {"main_question": await completed(asked, earlier) if searched else asked}

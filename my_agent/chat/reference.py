@@ -91,7 +91,7 @@ def resolve(question: str, earlier: Sequence[str]) -> str:
     if other := _names_only(question):
         if _is_attribute(other, topics[-1]):
             return f"{question} ({topics[-1]})"
-        return _about(last, topics[-1], other)
+        return _about(last, _counterpart(last, other) or topics[-1], other)
     if part := fragment(question, corrects=question != said):
         if part.article and not part.named and _is_name(topics[-1]):
             return f"{question} ({topics[-1]})"
@@ -125,7 +125,7 @@ def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
         if asks_again(asked):
             continue
         if topics and (other := _names_only(asked)) and not _is_attribute(other, latest):
-            last, about = _about(last, latest, other), other
+            last, about = _about(last, _counterpart(last, other) or latest, other), other
         elif topics and (_names_only(asked) or _places(asked, len(topics))):
             about = ""
         elif topics and (part := fragment(asked, corrects=asked != said)):
@@ -182,10 +182,17 @@ def _with_part(question: str, part: Fragment) -> str:
     """Return the question about what a fragment names."""
     names = _names(question)
     if part.named and names:
-        # `E-19` takes the place of `E-99`, not of `K55`.
-        alike = [each for each in names if _shape(each) == _shape(part.words)]
-        return question.replace((alike or names)[-1], part.words)[:LONGEST]
+        replaced = _counterpart(question, part.words) or names[-1]
+        return question.replace(replaced, part.words)[:LONGEST]
     return f"{question} ({part.words})"[:LONGEST]
+
+
+def _counterpart(question: str, code: str) -> str:
+    """Return the code in a question that looks like another: `E-99` for `E-19`, and not `K55`."""
+    if not any(map(str.isdigit, code)):
+        return ""
+    alike = [each for each in _TOKEN.findall(question) if _shape(each) == _shape(code)]
+    return str(alike[-1]) if alike else ""
 
 
 def _shape(words: str) -> str:

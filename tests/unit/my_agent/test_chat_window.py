@@ -113,6 +113,8 @@ HOTEL = "How much may a hotel cost in London?"
         ([ERROR], "on the K55", "What does error E-04 mean on the K55?"),
         ([ERROR], "K55?", "What does error E-04 mean on the K55?"),
         ([ERROR, "on the K55"], "and the P9?", "What does error E-04 mean on the P9?"),
+        ([ERROR], "and E-19?", "What does error E-19 mean on the P310?"),
+        ([ERROR, "on the K55"], "I meant E-19", "What does error E-19 mean on the K55?"),
         ([DISH], "E a sobremesa?", f"{DISH} (sobremesa)"),
         ([DISH], "para visitantes?", f"{DISH} (visitantes)"),
         ([DISH], "E a sopa, está incluída?", "E a sopa, está incluída?"),
