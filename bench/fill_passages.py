@@ -1,6 +1,7 @@
 """Fill a database with made passages and vectors, many times faster than an ingestion."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from my_agent.embedding import DIMENSIONS, Vectors, to_bytes
 
 TENANT = "bench"
 SEED = 11
+_PART = 4_000
 _TOPICS, _VOCABULARY, _WORDS, _IN_DOCUMENT = 2_000, 20_000, 40, 200
 _COLUMNS = ("tenant_id", "document_id", "number", "title", "section", "text", "vector")
 
@@ -96,9 +98,11 @@ def _fill_postgres(
             for name, tenant in documents:
                 copy.write_row((name, tenant, f"made {name}"))
         columns = ", ".join(_COLUMNS)
-        with cursor.copy(f"COPY chat_passage ({columns}) FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
+        # In parts, whose words Postgres groups in memory.
+        while part := list(islice(rows, _PART)):
+            with cursor.copy(f"COPY chat_passage ({columns}) FROM STDIN") as copy:
+                for row in part:
+                    copy.write_row(row)
     with psycopg.connect(owner, autocommit=True) as raw:
         raw.execute("CREATE INDEX ix_chat_word ON chat_word (tenant_id, word)")
         raw.execute("CREATE INDEX ix_chat_word_document ON chat_word (document_id)")
