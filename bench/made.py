@@ -132,13 +132,13 @@ class Asked:
     Attributes:
         kind: one of `KINDS`.
         question: the text.
-        answers: pairs of words; a passage with all words of a pair is an answer, and each pair
+        answers: groups of words; a passage with all words of a group is an answer, and each group
             needs one. Empty: the corpus has no answer.
     """
 
     kind: str
     question: str
-    answers: tuple[tuple[str, str], ...]
+    answers: tuple[tuple[str, ...], ...]
 
 
 def write(folder: Path, *, seed: int = SEED, records: int = RECORDS) -> list[Asked]:

@@ -13,55 +13,17 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
-
+from bench.fill_passages import SEED, TENANT, Maker, fill
 from bench.report import Line, table
 from my_agent import database
-from my_agent.chat.documents import index, ranking
-from my_agent.chat.documents.chunking import Passage
+from my_agent.chat.documents import ranking
 from my_agent.chat.documents.search import candidates
 from my_agent.chat.documents.vectors import VectorCache
-from my_agent.embedding import DIMENSIONS, Vectors
 
-TENANT = "bench"
-SEED = 11
 PASSAGES = 200_000
 QUESTIONS = 100
 # Milliseconds of a search, p95.
 OWED = 150.0
-_TOPICS, _VOCABULARY, _WORDS, _IN_DOCUMENT = 2_000, 20_000, 40, 200
-
-
-class Maker:
-    """Makes passages with vectors.
-
-    Args:
-        seed: of all random numbers.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self._topics = np.random.default_rng(SEED).normal(size=(_TOPICS, DIMENSIONS))
-        self._rng = np.random.default_rng(seed)
-
-    def vector(self) -> Vectors:
-        """Return a vector near a random topic."""
-        made = self._topics[self._rng.integers(_TOPICS)] + self._rng.normal(size=DIMENSIONS) / 2
-        vector: Vectors = (made / np.linalg.norm(made)).astype("f4")
-        return vector
-
-    def text(self, count: int) -> str:
-        """Return words, of which low numbers are common and high ones rare."""
-        numbers = np.minimum(self._rng.zipf(1.3, count), _VOCABULARY)
-        return " ".join(f"word{number}" for number in numbers)
-
-    def store(self, name: str, count: int) -> None:
-        """Store a document with `count` passages."""
-        made = {
-            Passage(number, name, "", self.text(_WORDS)): self.vector()
-            for number in range(1, count + 1)
-        }
-        with database.database().write(TENANT) as connection:
-            index.add(connection, TENANT, name, name, made)
 
 
 def add_until_killed(url: str) -> None:
@@ -75,21 +37,21 @@ def add_until_killed(url: str) -> None:
         time.sleep(0.2)
 
 
-def measure(url: str, passages: int) -> tuple[float, list[float]]:
+def measure(url: str, passages: int, owner: str | None) -> tuple[float, list[float]]:
     """Return the seconds of the first question and of all others.
 
     Args:
         url: a database without passages.
         passages: how many are stored before.
+        owner: the superuser's URL to the same Postgres database; None on SQLite.
     """
     database.use(url)
     maker = Maker(SEED)
-    for number in range(passages // _IN_DOCUMENT):
-        maker.store(f"document {number}", _IN_DOCUMENT)
+    fill(maker, passages, owner)
     cache = VectorCache(2**28)
 
     def ask() -> float:
-        question, vector = maker.text(8), maker.vector()
+        question, vector = maker.texts(1, 8)[0], maker.vectors(1)[0]
         began = time.perf_counter()
         with database.database().read(TENANT) as connection:
             found, nearness = candidates(connection, cache, question, vector, TENANT)
@@ -118,13 +80,16 @@ def main() -> int:
     rows = []
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
-        urls = {"SQLite": f"sqlite:///{Path(scratch)}/data.db"}
+        urls: dict[str, tuple[str, str | None]] = {
+            "SQLite": (f"sqlite:///{Path(scratch)}/data.db", None)
+        }
         if options.postgres:
             from bench.backends import postgres
 
-            urls["Postgres"] = stack.enter_context(postgres(Path(scratch))).create("vectors")
-        for name, url in urls.items():
-            first, others = measure(url, options.passages)
+            server = stack.enter_context(postgres(Path(scratch)))
+            urls["Postgres"] = server.create("vectors"), server.as_owner("vectors")
+        for name, (url, owner) in urls.items():
+            first, others = measure(url, options.passages, owner)
             p95 = statistics.quantiles(others, n=20)[-1] * 1000
             what = f"search among {options.passages:,} passages on {name}"
             rows.append(Line(f"{what}, first", first * 1000, "ms"))

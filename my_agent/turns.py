@@ -4,10 +4,13 @@ A tenant waits for one step of another tenant, and not for the other's backlog.
 """
 
 import asyncio
+import os
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -18,10 +21,12 @@ class Turns:
 
     Args:
         name: The name of the thread.
+        niceness: How much CPU time the thread, and the threads that it starts, leave to others, from
+            0 to 19. Only Linux has a niceness of threads.
     """
 
-    def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(1, name)
+    def __init__(self, name: str, niceness: int = 0) -> None:
+        self._thread = ThreadPoolExecutor(1, name, partial(_yield_to_others, niceness))
         self._waiting: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -58,3 +63,11 @@ class Turns:
             else:
                 del self._waiting[tenant]
         step()
+
+
+def _yield_to_others(niceness: int) -> None:
+    if sys.platform == "linux" and niceness:
+        thread = threading.get_native_id()
+        # A process may not become less nice than it is.
+        wanted = max(niceness, os.getpriority(os.PRIO_PROCESS, thread))
+        os.setpriority(os.PRIO_PROCESS, thread, wanted)

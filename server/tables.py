@@ -31,6 +31,8 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     Rule("diagnosis_events", _TENANT, guard="diagnosis_erase_tenant"),
     Rule("diagnosis_sessions", _TENANT, export=False),
     Rule("product_version", ""),
+    # Words of the passages on Postgres, which a trigger adds and a foreign key deletes.
+    Rule("chat_word", _TENANT, export=False),
     # SQLite's index of words, which triggers update.
     Rule(
         "chat_passage_words",

@@ -6,6 +6,7 @@ from langchain_core.messages import BaseMessage
 
 from my_agent.chat.documents.chunking import Passage, sentences
 from my_agent.chat.documents.words import content_words, fold, stem
+from my_agent.chat.prompts import without_marks
 from my_agent.offline import OfflineChatModel
 
 # Number of quotations, each from a different passage, and the length of one in characters.
@@ -15,7 +16,12 @@ LONGEST = 300
 RANK = 0.5
 
 PREFACE = "I am offline: no language model is configured, so these are only quotations."
+PERHAPS = "I am offline, and found nothing in the documents that surely answers this. The nearest passages:"
 NOTHING = "I am offline, and the documents hold nothing about this question."
+NO_QUESTION = (
+    "I am offline, and searched nothing, because this message asks for nothing. Ask about the "
+    "documents in other words."
+)
 ADVICE = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, for answers."
 
 
@@ -25,17 +31,27 @@ class ExtractModel(OfflineChatModel):
     Args:
         question: the question in a form that needs no earlier messages.
         passages: the best passage first; the quotations cite them by position, from 1.
+        uncertain: whether they may not answer the question.
     """
 
     question: str
     passages: Sequence[Passage]
+    uncertain: bool = False
 
     def answer(self, messages: list[BaseMessage]) -> str:
-        return extract(self.question, self.passages)
+        return extract(self.question, self.passages, uncertain=self.uncertain)
 
 
-def extract(question: str, passages: Sequence[Passage]) -> str:
-    """Quote the sentences of `passages` that match the question best, each with its number."""
+def extract(question: str, passages: Sequence[Passage], *, uncertain: bool = False) -> str:
+    """Quote the sentences of `passages` that match the question best, each with its number.
+
+    Args:
+        question: empty if the message asks for nothing.
+        passages: the best passage first.
+        uncertain: whether they may not answer the question.
+    """
+    if not question:
+        return f"{NO_QUESTION}\n\n{ADVICE}"
     if not passages:
         return f"{NOTHING}\n\n{ADVICE}"
     worth = _worth(question, passages)
@@ -48,8 +64,8 @@ def extract(question: str, passages: Sequence[Passage]) -> str:
         rating = _rate(worth, _stems(texts[best]), headings) + RANK / number
         rated.append((rating, -number, _quote(texts, best)))
     chosen = sorted(rated, reverse=True)[:QUOTED]
-    quotes = [f"“{text}” [{-number}]" for _, number, text in chosen]
-    return "\n\n".join([PREFACE, *quotes, ADVICE])
+    quotes = [f"“{without_marks(text)}” [{-number}]" for _, number, text in chosen]
+    return "\n\n".join([PERHAPS if uncertain else PREFACE, *quotes, ADVICE])
 
 
 def _quote(texts: Sequence[str], best: int) -> str:

@@ -3,9 +3,10 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
@@ -14,9 +15,10 @@ from my_agent.chat import prompts
 from my_agent.chat.citations import check
 from my_agent.chat.context import Context
 from my_agent.chat.documents.chunking import Passage
-from my_agent.chat.documents.search import has_documents, search
+from my_agent.chat.documents.search import NOTHING, has_documents, search
 from my_agent.chat.extract import ExtractModel
 from my_agent.chat.failures import EmptyAnswerError, LateAnswerError, RefusedAnswerError
+from my_agent.chat.fragments import asks_again
 from my_agent.chat.rewriting import completed
 from my_agent.chat.settings import ChatSettings
 from my_agent.chat.small_talk import is_small_talk
@@ -34,10 +36,13 @@ async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
     no documents. A greeting or thanks asks for nothing: the result is empty.
     """
     asked = question(state["messages"])
-    if is_small_talk(asked):
-        return {"main_question": ""}
     earlier = before(window(state["messages"]))
-    if not asked or not question(earlier):
+    said = [str(each.text).strip() for each in earlier if isinstance(each, HumanMessage)]
+    asked_before = any(each and not is_small_talk(each) for each in said)
+    # "yes" answers a question of the model. Without any, it asks for nothing.
+    if is_small_talk(asked) or (not asked_before and asks_again(asked)):
+        return {"main_question": ""}
+    if not asked or not asked_before:
         return {"main_question": asked}
     searched: bool = await asyncio.to_thread(has_documents, caller(config).tenant_id)
     return {"main_question": await completed(asked, earlier) if searched else asked}
@@ -46,8 +51,9 @@ async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
 async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
     """Find the passages of documents that answer the question."""
     tenant, wanted = caller(config).tenant_id, state.get("main_question", "")
-    searched = bool(wanted.strip()) and await asyncio.to_thread(has_documents, tenant)
-    found = await asyncio.to_thread(search, wanted, tenant) if searched else []
+    readable = await asyncio.to_thread(has_documents, tenant)
+    searched = readable and bool(wanted.strip())
+    found = await asyncio.to_thread(search, wanted, tenant) if searched else NOTHING
     passages = [
         Found(
             number=each.number,
@@ -60,9 +66,16 @@ async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
             start=each.start,
             end=each.end,
         )
-        for each in found
+        for each in found.passages
     ]
-    return {"passages": passages, "citations": [], "unsupported": [], "searched": searched}
+    return {
+        "passages": passages,
+        "citations": [],
+        "unsupported": [],
+        "readable": readable,
+        "searched": searched,
+        "uncertain": bool(passages) and not found.sure,
+    }
 
 
 async def generate(state: State, runtime: Runtime[Context]) -> Answered:
@@ -78,19 +91,26 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
     # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
     passages = [Passage(**each) for each in state.get("passages", [])]
-    searched = state.get("searched", False)
+    searched, uncertain = state.get("searched", False), state.get("uncertain", False)
     model = await asyncio.to_thread(requested_model, context.model)
-    if isinstance(model, OfflineChatModel) and (passages or searched):
-        model = ExtractModel(question=state.get("main_question", ""), passages=passages)
+    quotes = isinstance(model, OfflineChatModel) and state.get("readable", False)
+    if quotes:
+        model = ExtractModel(
+            question=state.get("main_question", ""), passages=passages, uncertain=uncertain
+        )
     messages = prompts.answering(
         context.system_prompt,
         window(state["messages"]),
         passages,
         searched=searched,
+        uncertain=uncertain,
         key=secrets.token_hex(8),
     )
     answer = await _called(model, messages, context.model)
     checked = check(str(answer.text), passages)
+    if quotes:
+        # The sentences around the quotations are ours.
+        checked = replace(checked, unsupported=[])
     # Also stored with the message: the state's `citations` are those of the last answer only.
     notes = {"citations": checked.citations, "unsupported": checked.unsupported}
     extra = {**answer.additional_kwargs, **{name: each for name, each in notes.items() if each}}

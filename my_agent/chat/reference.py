@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from my_agent.chat.documents.words import FUNCTION_WORDS, WORD, fold, listed
+from my_agent.chat.fragments import Fragment, asks_again, fragment, without_correction
 
 # Pronouns and demonstratives, folded: they refer to something that was named before.
 POINTERS = listed(
@@ -47,13 +48,24 @@ EARLIER = 50
 # Possessive quantifiers (`++`) do not backtrack, so that a match takes linear time.
 _ELLIPTIC = re.compile(
     r"(?:and what about|what about|how about|and|e quanto a|e sobre|mas e|e)\b[\s,]++"
-    r"(?:(?:the|of|in|for|o|a|os|as|ao|aos|do|da|dos|das|no|na|de|em|para)\s++)*+"
+    r"(?:(?:the|of|in|on|at|for|from|with|o|a|os|as|ao|aos|do|da|dos|das|no|na|nos|nas|de|em|para|com)\s++)*+"
     r"(?P<rest>[^?.!]++)[?.!]*+",
     re.IGNORECASE,
 )
+_PLACE = re.compile(
+    rf"\b(?:the|o|a)\s+({'|'.join(ORDINALS)})(?=\s+ones?\b|\s+(?:e|tem|foi|era|custa|fica)\b|\s*[?.!,]|\s*$)"
+)
+# Both of the last two topics.
+_CHOICE = re.compile(
+    r"\b(?:which (?:one|of (?:them|those|these|the two))|both|the two|(?:which|who) is \w+er|than the (?:other|second|first)"
+    r"|qual (?:deles|delas|dos dois|das duas)|qual e (?:o |a )?(?:mais|menos|maior|menor|melhor|pior)|ambos|ambas"
+    r"|os dois|as duas|do que o (?:outro|primeiro|segundo)|do que a (?:outra|primeira|segunda))\b"
+)
+_IS = re.compile(r"\best(?:á|ás|ão)\b", re.IGNORECASE)
 _EMPTY_IT = re.compile(r"\bis it (?:true|possible|necessary|allowed|safe|worth)\b(?: that\b)?")
 _JOINTS = listed("de do da dos das of e del")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+# A code such as `FR-2388` or `4.2.0` and a unit such as `l/h` are one token.
+_TOKEN = re.compile(r"(?=[^\W\d]{0,20}+[-/.]?+\d)\w++(?:[-/.]\w++)*+|\w++(?:/\w++)*+|[^\w\s]")
 
 
 def resolve(question: str, earlier: Sequence[str]) -> str:
@@ -71,12 +83,22 @@ def resolve(question: str, earlier: Sequence[str]) -> str:
     topics, last = _history([each[:LONGEST] for each in earlier[-EARLIER:]])
     if not topics:
         return question
+    question, said = without_correction(question), question
+    if asks_again(question):
+        return last
     if (place := _ordinal(question)) is not None:
         return _about_place(question, last, topics, place)
     if other := _names_only(question):
         if _is_attribute(other, topics[-1]):
             return f"{question} ({topics[-1]})"
-        return _about(last, topics[-1], other)
+        return _about(last, _counterpart(last, other) or topics[-1], other)
+    if part := fragment(question, corrects=question != said):
+        if part.article and not part.named and _is_name(topics[-1]):
+            return f"{question} ({topics[-1]})"
+        return _with_part(last, part)
+    if places := _places(question, len(topics)):
+        missing = [topics[each] for each in places if fold(topics[each]) not in fold(question)]
+        return f"{question} ({', '.join(missing)})" if missing else question
     if not _refers(question):
         return question
     wanted = topics[-2:] if BACKWARDS & _folded(question) else topics[-1:]
@@ -99,10 +121,15 @@ def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
     topics: dict[str, None] = {}
     last = latest = ""
     for asked in earlier:
+        asked, said = without_correction(asked), asked
+        if asks_again(asked):
+            continue
         if topics and (other := _names_only(asked)) and not _is_attribute(other, latest):
-            last, about = _about(last, latest, other), other
-        elif topics and _names_only(asked):
+            last, about = _about(last, _counterpart(last, other) or latest, other), other
+        elif topics and (_names_only(asked) or _places(asked, len(topics))):
             about = ""
+        elif topics and (part := fragment(asked, corrects=asked != said)):
+            last, about = _with_part(last, part), part.words if part.named else ""
         elif topics and _refers(asked):
             about = topic(asked) if _names(asked) else ""
         else:
@@ -116,7 +143,7 @@ def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
 
 def _is_attribute(words: str, topic: str) -> bool:
     """Return whether words such as "budget" ask for something of a named topic, and name none."""
-    return words == words.lower() and topic != topic.lower()
+    return not _is_name(words) and _is_name(topic)
 
 
 def _ordinal(question: str) -> int | None:
@@ -145,12 +172,52 @@ def _about(question: str, topic: str, other: str) -> str:
 
     It is cut: each question may double a topic in the one before it.
     """
+    if not _is_name(topic) or not _is_name(other):
+        # Ordinary words may be anything in the question, also its verb.
+        return f"{question} ({other})"[:LONGEST]
     return question.replace(topic, other)[:LONGEST]
+
+
+def _with_part(question: str, part: Fragment) -> str:
+    """Return the question about what a fragment names."""
+    names = _names(question)
+    if part.named and names:
+        replaced = _counterpart(question, part.words) or names[-1]
+        return question.replace(replaced, part.words)[:LONGEST]
+    return f"{question} ({part.words})"[:LONGEST]
+
+
+def _counterpart(question: str, code: str) -> str:
+    """Return the code in a question that looks like another: `E-99` for `E-19`, and not `K55`."""
+    if not any(map(str.isdigit, code)):
+        return ""
+    alike = [each for each in _TOKEN.findall(question) if _shape(each) == _shape(code)]
+    return str(alike[-1]) if alike else ""
+
+
+def _shape(words: str) -> str:
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", words.split()[-1]))
+
+
+def _is_name(words: str) -> bool:
+    return words != words.lower() or any(map(str.isdigit, words))
+
+
+def _places(question: str, count: int) -> list[int]:
+    """Return the topics that words such as "the second one" or "which one" refer to, from 0."""
+    folded = fold(question)
+    if _names(question):
+        return []
+    if _CHOICE.search(folded):
+        return list(range(max(0, count - 2), count))
+    found = [ORDINALS[each[1]] for each in _PLACE.finditer(folded)]
+    return sorted({each - 1 if each > 0 else count + each for each in found if each <= count})
 
 
 def _refers(question: str) -> bool:
     """Return whether the question cannot be understood without the conversation before it."""
-    found = _folded(_EMPTY_IT.sub("", fold(question)))
+    # Without its accent, "está" (is) would be "esta" (this).
+    found = _folded(_EMPTY_IT.sub("", fold(_IS.sub(" ", question))))
     points = found & (POINTERS | BACKWARDS) or (found & OWNERS and not _names(question))
     return bool(points) or not _phrases(question)
 
@@ -205,6 +272,6 @@ def _trimmed(words: list[str]) -> str:
 
 def _means_something(token: str) -> bool:
     word = fold(token)
-    return bool(WORD.fullmatch(token)) and not (
+    return bool(WORD.match(token)) and not (
         word in FUNCTION_WORDS or word in POINTERS | OWNERS | BACKWARDS | ASKING
     )

@@ -13,6 +13,7 @@ from my_agent import token_budget
 from my_agent.chat import prompts
 from my_agent.chat.reference import resolve
 from my_agent.chat.settings import ChatSettings
+from my_agent.chat.small_talk import is_small_talk
 from my_agent.models import ModelSettings, chat_model
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ async def completed(asked: str, earlier: Sequence[AnyMessage]) -> str:
             # Any failure is acceptable here: the word lists need no model.
             logger.warning("Question rewrite failed; used word lists", exc_info=True)
     said = [str(each.text) for each in earlier if isinstance(each, HumanMessage)]
-    return resolve(asked, said)
+    return resolve(asked, [each for each in said if not is_small_talk(each)])
 
 
 def clean(reply: str, asked: str) -> str:

@@ -67,8 +67,12 @@ class State(Input, total=False):
     passages: list[Found]
     citations: list[Citation]
     unsupported: list[Unsupported]
+    # Whether the user can read any document.
+    readable: bool
     # Whether documents were searched for the last question.
     searched: bool
+    # Whether the passages are only the nearest ones, and may not answer.
+    uncertain: bool
 
 
 class Rewritten(TypedDict):
@@ -83,7 +87,9 @@ class Retrieved(TypedDict):
     passages: list[Found]
     citations: list[Citation]
     unsupported: list[Unsupported]
+    readable: bool
     searched: bool
+    uncertain: bool
 
 
 class Answered(TypedDict):

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -79,6 +80,8 @@ staged = Table(
     # Position in the document, from 1.
     Column("number", Integer, primary_key=True),
     Column("vector", LargeBinary, nullable=False),
+    # Seconds since 1970.
+    Column("staged_at", Float),
 )
 
 versions = Table(

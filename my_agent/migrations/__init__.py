@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEADS: frozenset[str] = frozenset(
-    {"chat_0004", "diagnosis_0001", "icp_finder_0004", "research_0001", "tutor_0001"}
+    {"chat_0006", "diagnosis_0001", "icp_finder_0004", "research_0001", "tutor_0001"}
 )
 """The last script of each branch. Listed here, because reading the scripts would import Alembic."""
 

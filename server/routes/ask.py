@@ -140,6 +140,7 @@ def _said(state: Json) -> Json:
         "answer": text_of(message),
         **({"unsupported": found} if (found := state.get("unsupported")) else {}),
         **({"incomplete": True} if incomplete else {}),
+        **({"uncertain": True} if state.get("uncertain") else {}),
     }
 
 

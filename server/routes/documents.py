@@ -27,8 +27,10 @@ PAGE = 100
 LARGEST_PAGE = 1_000
 
 logger = logging.getLogger(__name__)
-# One document is read and embedded at a time, tenants in turn.
-_turns = Turns("uploads")
+# One batch of passages is embedded at a time, tenants in turn, and questions go first.
+_turns = Turns("uploads", niceness=10)
+# The event loop keeps only weak references to its tasks.
+_storing: set[asyncio.Task["Stored | None"]] = set()
 
 
 async def upload(request: Request) -> None:
@@ -44,19 +46,11 @@ async def upload(request: Request) -> None:
     if (problem := uploads.find_problem(name)) is not None:
         await request.answer({"detail": problem}, like, status=422)
         return
-    content, loop = request.body, asyncio.get_running_loop()
     progress: asyncio.Queue[float | None] = asyncio.Queue()
-
-    def work() -> "Stored | None":
-        try:
-            for done in uploads.store(tenant, name, content):
-                loop.call_soon_threadsafe(progress.put_nowait, done)
-            return uploads.find(tenant, name)
-        finally:
-            loop.call_soon_threadsafe(progress.put_nowait, None)
-
     # If the client disconnects, the document is stored all the same.
-    stored = asyncio.wrap_future(_turns.submit(tenant, work))
+    stored = asyncio.create_task(_store(tenant, name, request.body, progress))
+    _storing.add(stored)
+    stored.add_done_callback(_storing.discard)
     streams = _wants_events(request)
     if streams:
         headers = [*like.headers, CONTENT_TYPE]
@@ -66,7 +60,7 @@ async def upload(request: Request) -> None:
             await _send(request, Event("progress", {"done": round(done, 3)}))
     status, found = 200, dict[str, Any]()
     try:
-        done_now = await stored
+        done_now = await asyncio.shield(stored)
         # None: another request has deleted it meanwhile.
         found = {"detail": "The document was deleted"} if done_now is None else asdict(done_now)
         status = 409 if done_now is None else 200
@@ -83,6 +77,21 @@ async def upload(request: Request) -> None:
         await _send(request, Event("document" if status == 200 else "error", found), more=False)
     else:
         await request.answer(found, like, status=status)
+
+
+async def _store(
+    tenant: str, name: str, content: bytes, progress: asyncio.Queue[float | None]
+) -> "Stored | None":
+    """Store a document batch by batch; other tenants take turns in between."""
+    from my_agent.chat.documents import uploads
+
+    steps = uploads.store(tenant, name, content)
+    try:
+        while (done := await _turns.run(tenant, lambda: next(steps, None))) is not None:
+            progress.put_nowait(done)
+        return await asyncio.to_thread(uploads.find, tenant, name)
+    finally:
+        progress.put_nowait(None)
 
 
 async def show(request: Request) -> None:

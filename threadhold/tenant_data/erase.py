@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from psycopg import sql
@@ -118,6 +119,7 @@ def _planned(transaction: Transaction, tenant: str, rules: Sequence[Rule]) -> Er
         for (path,) in transaction.execute(
             f'SELECT DISTINCT {rule.files} FROM "{rule.table}" WHERE {rule.where}', tenant
         ).fetchall()
+        if Path(str(path)).is_absolute()
     ]
     return Erased({table: count for table, count in counts.items() if count}, files)
 

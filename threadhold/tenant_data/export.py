@@ -73,7 +73,7 @@ def _write(transaction: Transaction, tenant: str, folder: Path, rules: list[Rule
             for row in reading.rows(transaction, rule, tenant):
                 file.write(json.dumps(row, default=_plain) + "\n")
                 counts[rule.table] += 1
-                if rule.files is not None:
+                if rule.files is not None and Path(str(row[rule.files])).is_absolute():
                     paths[str(row[rule.files])] = None
     missing = _copy(list(paths), folder / FILES)
     manifest = {"tenant": tenant, "at": datetime.now(UTC).isoformat(), "rows": counts}

@@ -32,7 +32,8 @@ class Rule:
         erase: `delete` the rows, `empty` their columns about persons (of the audit log), or `shred`
             the tenant's keys, whose rows stay so that a restored key file does not bring them back.
         export: Whether an export contains the rows; derived and secret ones are left out.
-        files: A column with paths of files; an export copies them.
+        files: A column with paths of files; an export copies them. A path that is not absolute is only
+            a name, and no file.
         guard: The setting that lets a trigger of the table accept the deletions of a tenant, whose
             name is its value: a row of `facts` on SQLite, `threadhold.<guard>` on Postgres.
         rebuild: SQL to execute after the deletions, for an index in tables that keeps deleted words.

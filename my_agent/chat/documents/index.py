@@ -3,6 +3,7 @@
 These are plain functions of a connection. Each statement filters by tenant.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePath
@@ -29,6 +30,8 @@ from my_agent.transactions import lock
 
 # Vectors per read: 6 MB.
 BLOCK = 4096
+# Seconds after which the vectors of an incomplete document are deleted.
+ABANDONED = 7 * 24 * 3600.0
 
 Block = tuple[list[int], Vectors]
 
@@ -119,6 +122,21 @@ def vectors_of(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[
     return {row.passage_id: from_bytes([row.vector])[0] for row in connection.execute(wanted)}
 
 
+def vectors_by_text(connection: Connection, tenant: str, path: str) -> dict[str, Vectors]:
+    """Return the vectors of the document that a file refers to, by what was embedded."""
+    held = _held(connection, tenant, path)
+    if held is None:
+        return {}
+    columns = passages.c
+    wanted = select(
+        columns.number, columns.title, columns.section, columns.text, columns.vector
+    ).where(columns.tenant_id == tenant, columns.document_id == held)
+    return {
+        Passage(*row[:4]).in_context: from_bytes([row.vector])[0]
+        for row in connection.execute(wanted)
+    }
+
+
 def known_files(connection: Connection, tenant: str, root: str) -> dict[str, str]:
     """Return the digest of each ingested file below a folder, by path. `root` may be one file."""
     wanted = (
@@ -156,6 +174,7 @@ def add(
     """
     if point(connection, tenant, path, digest):
         return
+    drop_abandoned(connection, tenant)
     document_id = str(uuid4())
     connection.execute(
         insert(documents).values(document_id=document_id, tenant_id=tenant, digest=digest)
@@ -176,7 +195,8 @@ def add(
         for passage, vector in content.items()
     )
     while batch := list(islice(rows, 100)):
-        connection.execute(insert(passages), batch)
+        # One statement: Postgres then stores the words of all these passages together.
+        connection.execute(insert(passages).values(batch))
     connection.execute(
         delete(staged).where(staged.c.tenant_id == tenant, staged.c.digest == digest)
     )
@@ -193,10 +213,29 @@ def stage(
     # Another process may embed the same document.
     connection.execute(delete(staged).where(*place, staged.c.number.in_(list(numbers))))
     rows = [
-        {"tenant_id": tenant, "digest": digest, "number": number, "vector": to_bytes(vector)}
+        {
+            "tenant_id": tenant,
+            "digest": digest,
+            "number": number,
+            "vector": to_bytes(vector),
+            "staged_at": time.time(),
+        }
         for number, vector in zip(numbers, vectors, strict=True)
     ]
     connection.execute(insert(staged), rows)
+
+
+def drop_abandoned(connection: Connection, tenant: str) -> None:
+    """Delete the vectors of documents whose last ones are older than `ABANDONED`."""
+    last = (
+        select(staged.c.digest)
+        .where(staged.c.tenant_id == tenant)
+        .group_by(staged.c.digest)
+        .having(func.max(staged.c.staged_at) < time.time() - ABANDONED)
+    )
+    connection.execute(
+        delete(staged).where(staged.c.tenant_id == tenant, staged.c.digest.in_(last))
+    )
 
 
 def staged_vectors(connection: Connection, tenant: str, digest: str) -> list[Vectors]:

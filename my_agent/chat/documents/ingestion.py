@@ -16,9 +16,10 @@ from my_agent.chat.documents.chunking import Passage, chunk
 from my_agent.chat.documents.reading import Unreadable
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
+from my_agent.embedding import Vectors
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
-# then reads all files again.
+# then reads all files again. Vectors of equal passages stay: another model needs a migration too.
 READER = "2"
 
 # Passages between two writes of an incomplete document.
@@ -37,7 +38,7 @@ class Report:
         changed: files with new content.
         unchanged: files that were stored already.
         removed: files that were deleted from the index.
-        passages: passages that were embedded.
+        passages: passages of the new and changed documents.
         skipped: path and reason of each skipped file.
     """
 
@@ -103,12 +104,14 @@ def embed_and_add(
     """Embed the passages of a document and store it. Yield the fraction done, from 0 to 1.
 
     If it is interrupted, the next call continues behind the last `STAGED` passages that it kept.
+    Passages that the file's stored document has too are not embedded again.
     """
     with database().read(tenant) as connection:
         vectors = index.staged_vectors(connection, tenant, digest)[: len(passages)]
+        known = index.vectors_by_text(connection, tenant, path)
     kept = len(vectors)
-    for batch in embedding.of_passages([each.in_context for each in passages[kept:]]):
-        vectors += list(batch)
+    for batch in _embedded([each.in_context for each in passages[kept:]], known):
+        vectors += batch
         if len(vectors) - kept >= STAGED and len(vectors) < len(passages):
             with database().write(tenant) as connection:
                 index.stage(connection, tenant, digest, kept + 1, vectors[kept:])
@@ -117,6 +120,21 @@ def embed_and_add(
     with database().write(tenant) as connection:
         embedded = dict(zip(passages, vectors, strict=True))
         index.add(connection, tenant, path, digest, embedded)
+
+
+def _embedded(texts: Sequence[str], known: dict[str, Vectors]) -> Iterator[list[Vectors]]:
+    """Yield the vectors of texts, a batch at a time. Equal texts are embedded once.
+
+    Args:
+        texts: the passages in their context.
+        known: vectors by text; new ones are added.
+    """
+    for start in range(0, len(texts), embedding.BATCH):
+        part = texts[start : start + embedding.BATCH]
+        new = list(dict.fromkeys(text for text in part if text not in known))
+        for batch in embedding.of_passages(new):
+            known.update(zip(new, batch, strict=True))
+        yield [known[text] for text in part]
 
 
 def digest_of(content: bytes) -> str:

@@ -1,19 +1,16 @@
-"""Keywords: find passages by the words of a question with the database's full-text search.
-
-All code that differs between SQLite and Postgres is in this module.
-"""
+"""Keywords: find passages by the words of a question, with SQLite's full-text search here."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
+from my_agent.chat.documents import postgres_words
 from my_agent.chat.documents.words import content_words, words
 
 # Limits the query if a long text is pasted instead of a question.
 MOST_WORDS = 32
 # A word in more passages than this is common: to rank all of them takes too long, and says little.
-# Postgres computes the words of each ranked passage again.
-COMMON = {"sqlite": 1_000, "postgresql": 400}
+COMMON = 1_000
 
 _SQLITE = (
     # The index stores only words; titles and texts stay in the table. The stemmer is the English
@@ -44,24 +41,10 @@ _TITLES = _VECTOR.format("title || ' ' || section", _ACCENTED, _PLAIN)
 _TEXT = _VECTOR.format("text", _ACCENTED, _PLAIN)
 _WEIGHTED = f"(setweight({_TITLES}, 'A') || setweight({_TEXT}, 'D'))"
 _POSTGRES = (f"CREATE INDEX chat_passage_words ON chat_passage USING gin ({_WEIGHTED})",)
-_FIND_POSTGRES = text(
-    f"""SELECT passage_id FROM chat_passage,
-        to_tsquery('english', translate(lower(:words), '{_ACCENTED}', '{_PLAIN}')) AS query
-    WHERE {_WEIGHTED} @@ query AND tenant_id IN (:tenant, '')
-    ORDER BY ts_rank('{{0.5, 0.5, 0.5, 1.0}}', {_WEIGHTED}, query, 1) DESC, passage_id
-    LIMIT :most"""
-)
-
-# They stop at the limit.
+# It stops at the limit. SQLite's index of words knows no tenant.
 _COUNT_SQLITE = text(
     """SELECT count(*) FROM (
         SELECT 1 FROM chat_passage_words WHERE chat_passage_words MATCH :words LIMIT :most)"""
-)
-_COUNT_POSTGRES = text(
-    f"""SELECT count(*) FROM (
-        SELECT 1 FROM chat_passage WHERE {_WEIGHTED} @@
-            to_tsquery('english', translate(lower(:words), '{_ACCENTED}', '{_PLAIN}'))
-        LIMIT :most) AS found"""
 )
 
 
@@ -83,12 +66,13 @@ def find(connection: Connection, question: str, tenant: str, most: int) -> Seque
     wanted = (content_words(question) or words(question))[:MOST_WORDS]
     if not wanted:
         return []
+    if connection.dialect.name != "sqlite":
+        return postgres_words.find(connection, wanted, tenant, most, COMMON)
     query = _selective(connection, wanted)
     if not query:
         return []
-    find = _FIND_SQLITE if connection.dialect.name == "sqlite" else _FIND_POSTGRES
     parameters = {"words": query, "tenant": tenant, "most": most}
-    return [int(row[0]) for row in connection.execute(find, parameters)]
+    return [int(row[0]) for row in connection.execute(_FIND_SQLITE, parameters)]
 
 
 def _selective(connection: Connection, wanted: Sequence[str]) -> str:
@@ -97,20 +81,14 @@ def _selective(connection: Connection, wanted: Sequence[str]) -> str:
     If all words are common, the query is for passages with all of them. It is empty if these are
     too many as well.
     """
-    quote, either, both = ('"', " OR ", " AND ") if _is_sqlite(connection) else ("'", " | ", " & ")
-    words = [f"{quote}{word}{quote}" for word in wanted]
+    words = [f'"{word}"' for word in wanted]
     rare = [word for word in words if not _is_common(connection, word)]
     if rare:
-        return either.join(rare)
-    together = both.join(words)
+        return " OR ".join(rare)
+    together = " AND ".join(words)
     return "" if _is_common(connection, together) else together
 
 
 def _is_common(connection: Connection, query: str) -> bool:
-    most = COMMON[connection.dialect.name]
-    count = _COUNT_SQLITE if _is_sqlite(connection) else _COUNT_POSTGRES
-    return int(connection.scalar(count, {"words": query, "most": most + 1}) or 0) > most
-
-
-def _is_sqlite(connection: Connection) -> bool:
-    return connection.dialect.name == "sqlite"
+    found = connection.scalar(_COUNT_SQLITE, {"words": query, "most": COMMON + 1})
+    return int(found or 0) > COMMON

@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlalchemy import Connection
 
 from my_agent import embedding
-from my_agent.chat.documents import index, keywords, ranking, vectors
+from my_agent.chat.documents import background, index, keywords, ranking, vectors
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.vectors import VectorCache
+from my_agent.chat.documents.words import FUNCTION_WORDS, fold, words
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 from my_agent.turns import Turns
@@ -25,14 +27,30 @@ SHORT = 150
 _short, _long = Turns("embedding-short"), Turns("embedding-long")
 
 
+@dataclass(frozen=True)
+class Results:
+    """What a search found.
+
+    Attributes:
+        passages: the passages that may answer, best first; none if none is relevant.
+        sure: whether they surely answer.
+    """
+
+    passages: list[Passage]
+    sure: bool
+
+
+NOTHING = Results([], sure=False)
+
+
 def has_documents(tenant: str) -> bool:
     """Return whether a tenant can read any document. Blocks."""
     with database().read(tenant) as connection:
         return not index.is_empty(connection, tenant)
 
 
-def search(question: str, tenant: str) -> list[Passage]:
-    """Return the passages that answer a question, best first; none if none is relevant. Blocks.
+def search(question: str, tenant: str) -> Results:
+    """Return the passages that may answer a question. Blocks.
 
     Args:
         question: any text; an empty one finds nothing.
@@ -40,13 +58,21 @@ def search(question: str, tenant: str) -> list[Passage]:
     """
     settings = ChatSettings.from_environment()
     if not question.strip() or not has_documents(tenant):
-        return []
+        return NOTHING
     # Outside the transaction: embedding takes longer than all the rest.
     vector = _embedded(question, tenant)
     cache = _cache(settings.vector_cache_bytes)
     with database().read(tenant) as connection:
         found, nearness = candidates(connection, cache, question, vector, tenant)
-    return [found[each] for each in ranking.rank(question, found, nearness, settings.passages)]
+    ranked = ranking.rank(question, found, nearness, settings.passages)
+    if not ranked.words and embedding.is_gibberish(question) and not _has_function_word(question):
+        # Keys hit at random are near to something too.
+        return NOTHING
+    return Results([found[each] for each in ranked.ids], ranked.sure)
+
+
+def _has_function_word(text: str) -> bool:
+    return any(fold(word) in FUNCTION_WORDS for word in words(text))
 
 
 def _embedded(question: str, tenant: str) -> "embedding.Vectors | None":
@@ -69,7 +95,7 @@ def candidates(
     vector: "embedding.Vectors | None",
     tenant: str,
 ) -> tuple[dict[int, Passage], dict[int, float]]:
-    """Return the passages that may answer a question, and the cosines of those with a vector.
+    """Return the passages that may answer a question, and how near those with a vector are.
 
     Names and identifiers are also searched alone: in a long question their passage may come after
     many that share ordinary words.
@@ -83,7 +109,7 @@ def candidates(
     if vector is None:
         return found, {}
     held = index.vectors_of(connection, tenant, list(found))
-    return found, {each: float(other @ vector) for each, other in held.items()}
+    return found, background.nearness(vector, held)
 
 
 def _different(found: Mapping[int, Passage]) -> dict[int, Passage]:

@@ -235,6 +235,44 @@ async def test_question_without_an_answer_gets_no_passages(model_endpoint: OpenA
     assert prompts.NOT_FOUND in body["messages"][0]["content"]
 
 
+async def test_unsure_search_says_so_to_the_model_and_the_client(
+    model_endpoint: OpenAIServer,
+) -> None:
+    model_endpoint.enqueue(say("It has six levels [1]."), say("The documents do not say."))
+    assert (await Talk().ask(STANDING))["uncertain"] is False
+    # A name that no document has: the passages are only the nearest ones.
+    state = await Talk().ask("How many levels does the tower of Xanadu have?")
+    assert state["passages"] and state["uncertain"] is True
+    told = [prompts.UNCERTAIN in body["messages"][0]["content"] for body in model_endpoint.bodies]
+    assert told == [False, True]
+
+
+async def test_complaint_is_not_searched_and_no_topic(model_endpoint: OpenAIServer) -> None:
+    model_endpoint.enqueue(
+        say("Six [1]."),
+        say("What do you mean?"),
+        Failure(status=500, message="broken"),
+        say("Four."),
+    )
+    talk = Talk()
+    await talk.ask(STANDING)
+    state = await talk.ask("That's not what I meant")
+    assert (state["main_question"], state["passages"]) == ("", [])
+    # The failed rewrite is replaced by word lists.
+    state = await talk.ask("I meant Farol Velho")
+    assert state["main_question"] == "How many levels does Farol Velho have?"
+    assert state["messages"][-1].text == "Four."
+
+
+@pytest.mark.parametrize("message", ["asdf qwer zxcv", "what can you do?", "???", "yes"])
+async def test_offline_nothing_is_found_for_a_message_that_asks_nothing(
+    no_model: pytest.MonkeyPatch, message: str
+) -> None:
+    state = await Talk().ask(message)
+    assert state["passages"] == []
+    assert "“" not in state["messages"][-1].text
+
+
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
@@ -370,6 +408,7 @@ async def test_offline_answer_quotes_passages_and_resolves_references(
     state = await talk.ask("What did Skarra Light burn?")
     assert "no language model is configured" in state["messages"][-1].text
     assert "“It burned paraffin.” [" in state["messages"][-1].text
+    assert state["unsupported"] == []
     assert "It burned paraffin." in [each["text"] for each in state["citations"]]
     state = await talk.ask("How many levels does it have?")
     assert state["main_question"] == "How many levels does it have? (Skarra Light)"

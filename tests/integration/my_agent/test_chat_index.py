@@ -3,6 +3,7 @@
 import os
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from sqlalchemy import delete, func, select, text
 
 from my_agent import embedding
-from my_agent.chat.documents import index, keywords
+from my_agent.chat.documents import index, keywords, postgres_words
 from my_agent.chat.documents import search as search_module
 from my_agent.chat.documents import vectors as vectors_module
 from my_agent.chat.documents.chunking import Passage
@@ -60,7 +61,7 @@ def texts(tenant: str = SHARED) -> list[str]:
 
 
 def found(question: str, tenant: str = "acme") -> list[str]:
-    return [each.text for each in search(question, tenant)]
+    return [each.text for each in search(question, tenant).passages]
 
 
 def words(question: str, tenant: str = "acme") -> list[str]:
@@ -84,7 +85,7 @@ def test_unchanged_folder_is_ingested_once(folder: Path) -> None:
 
 def test_passages_keep_title_and_section(folder: Path) -> None:
     ingest(folder, SHARED)
-    [best, *_] = search("How many levels does Skarra have?", "acme")
+    [best, *_] = search("How many levels does Skarra have?", "acme").passages
     assert best == Passage(1, "Skarra Light", "Tower", "It has six levels.")
 
 
@@ -179,7 +180,7 @@ def test_file_name_that_is_not_unicode_is_ingested(folder: Path) -> None:
     (folder / "\udcff" / "\udcfe.txt").write_text("Found all the same.")
     assert counts(ingest(folder, SHARED)) == (3, 0, 0, 0, 4)
     assert counts(ingest(folder / "\udcff", SHARED)) == (0, 0, 1, 0, 0)
-    [best, *_] = search("What is found all the same?", "acme")
+    [best, *_] = search("What is found all the same?", "acme").passages
     assert (best.title, best.text) == ("?", "Found all the same.")
 
 
@@ -249,10 +250,9 @@ def test_ingestion_continues_within_a_document(
     of_passages, embedded = embedding.of_passages, list[str]()
 
     def dies(given: list[str]) -> Iterator[embedding.Vectors]:
-        for number, batch in enumerate(of_passages(given)):
-            if number == 2:
-                raise KeyboardInterrupt
-            yield batch
+        if "Text 8" in given[0]:
+            raise KeyboardInterrupt
+        return of_passages(given)
 
     monkeypatch.setattr(embedding, "of_passages", dies)
     with pytest.raises(KeyboardInterrupt):
@@ -348,6 +348,104 @@ def test_keywords_ignore_accents_and_endings(folder: Path) -> None:
     # Titles and sections are searched, too.
     assert words("lamp") == ["It burned paraffin."]
     assert words("word " * 5000 + "levels") == ["It has six levels."]
+
+
+# Only Postgres has policies, and a table of words because of them.
+@pytest.mark.only("postgresql")
+def test_words_of_other_tenants_are_hidden_and_the_index_serves_them(folder: Path) -> None:
+    ingest(folder, "acme")
+    with database().write("acme") as connection:
+        document = connection.scalar(select(documents.c.document_id))
+        connection.execute(
+            text(
+                """INSERT INTO chat_word
+                SELECT 'acme', 'word' || number % 5000, :document, ARRAY[number], ARRAY[1]
+                FROM generate_series(1, 100000) AS number"""
+            ),
+            {"document": document},
+        )
+    with database().write("acme") as connection:
+        connection.execute(text("ANALYZE chat_word"))
+        asked = {"words": ["paraffin"], "worths": [1.0], "tenant": "acme", "most": 30, "least": 1}
+        find = f"EXPLAIN {postgres_words._FIND}"
+        count = f"EXPLAIN {postgres_words._COUNT}"
+        for statement in (text(find), text(count)):
+            given = {**asked, "rows": 1000}
+            plan = "\n".join(
+                connection.scalars(
+                    statement, {name: given[name] for name in statement.compile().params}
+                )
+            )
+            assert "ix_chat_word" in plan
+            assert "Index Cond" in plan
+            assert "Seq Scan" not in plan
+        assert keywords.find(connection, "paraffin", "acme", 5) != []
+    with database().read("other") as connection:
+        assert connection.scalar(text("SELECT count(*) FROM chat_word")) == 0
+        # Even a statement that names another tenant finds nothing.
+        assert keywords.find(connection, "paraffin", "acme", 5) == []
+    with database().write("acme") as connection:
+        connection.execute(delete(documents))
+        assert connection.scalar(text("SELECT count(*) FROM chat_word")) == 0
+
+
+@pytest.mark.only("postgresql")
+def test_words_that_are_all_common_find_the_passages_with_all_of_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(folder, "acme")
+    with database().read("acme") as connection:
+        monkeypatch.setattr(keywords, "COMMON", 0)
+        (found,) = keywords.find(connection, "paraffin lamp", "acme", 5)
+        assert "paraffin" in index.fetch(connection, "acme", [found])[found].text
+        assert keywords.find(connection, "paraffin levels", "acme", 5) == []
+        monkeypatch.setattr(postgres_words, "MOST_ROWS", 1)
+        assert keywords.find(connection, "paraffin lamp", "acme", 5) == []
+
+
+def test_changed_document_embeds_only_its_new_passages(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "long.md"
+    sections = [f"## Part {number}\n\nText of part {number}.\n\n" for number in range(6)]
+    path.write_text("".join(["# Long\n\n", *sections]))
+    ingest(path, "acme")
+    of_passages, embedded = embedding.of_passages, list[str]()
+
+    def counts(given: list[str]) -> Iterator[embedding.Vectors]:
+        embedded.extend(given)
+        return of_passages(given)
+
+    monkeypatch.setattr(embedding, "of_passages", counts)
+    sections[2] = sections[2].replace("Text", "New text")
+    path.write_text("".join(["# Long\n\n", *sections, *sections[5:]]))
+    ingest(path, "acme")
+    assert ["New text" in each for each in embedded] == [True]
+    with database().read("acme") as connection:
+        ids, vectors = next(index.blocks(connection, "acme"))
+        found = index.fetch(connection, "acme", ids)
+        expected = of_passages([found[each].in_context for each in ids])
+        for vector, other in zip(
+            vectors, (each for batch in expected for each in batch), strict=True
+        ):
+            assert vector @ other > 0.999
+
+
+def test_vectors_of_abandoned_documents_are_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = [embedding.of_question("half")]
+    with database().write("acme") as connection:
+        index.stage(connection, "acme", "old", 1, half)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + index.ABANDONED + 10)
+    with database().write("acme") as connection:
+        index.stage(connection, "acme", "new", 1, half)
+    ingest(folder, "acme")
+    with database().write("acme") as connection:
+        assert connection.scalars(select(staged.c.digest)).all() == ["new"]
+        connection.execute(delete(staged))
+        index.forget(connection, "acme", list(index.known_files(connection, "acme", "/")))
 
 
 def test_question_in_another_language_finds_passage(folder: Path) -> None:
@@ -496,7 +594,7 @@ def test_tenant_waits_for_one_question_of_another_tenant_and_not_for_its_backlog
         other = pool.submit(search, "good: how many levels?", "good")
         assert waiting.acquire(timeout=30)
         free.set()
-        assert other.result()
+        assert other.result().passages
         assert all(each.result() is not None for each in backlog)
     # One question of the other tenant was being embedded, and one had its turn before.
     assert order.index("goo") <= 2

@@ -77,6 +77,8 @@ async def path(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
         with database.write(name) as connection:
             connection.execute(insert(documents).values(**own, digest=name))
             connection.execute(insert(files).values(**own, path=str(note)))
+            # An upload has a name instead of a path.
+            connection.execute(insert(files).values(**own, path=f"upload/{name}.txt"))
             text = {"number": 1, "title": "t", "section": "s", "text": f"{name} passage"}
             connection.execute(insert(passages).values(**own, **text, vector=b"1234"))
             notes = [remark(f"{name} note {number}") for number in range(30)]
@@ -110,9 +112,13 @@ async def test_table_without_a_rule_is_refused(run: Run) -> None:
 
 
 async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
-    run: Run, tmp_path: Path
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "export"
+    # A file of the operator that has the name of an upload by chance.
+    (tmp_path / "upload").mkdir()
+    (tmp_path / "upload" / f"{CANARY}.txt").write_text("the operator's own")
+    monkeypatch.chdir(tmp_path)
     done = run("tenant", "export", CANARY, "--to", folder)
     assert done.exit_code == 0, done.output
     lines = {each.stem: each.read_text().splitlines() for each in folder.glob("*.jsonl")}
@@ -123,6 +129,7 @@ async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
     assert f"{CANARY} document" in {each.read_text() for each in (folder / "files").iterdir()}
     everything = b"".join(each.read_bytes() for each in folder.rglob("*") if each.is_file())
     assert OTHER.encode() not in everything
+    assert b"the operator's own" not in everything and "upload/" not in done.output
     assert all(each.stat().st_mode & 0o077 == 0 for each in folder.rglob("*"))
     assert "is not empty" in run("tenant", "export", CANARY, "--to", folder).output
     assert run("tenant", "export", CANARY[:-1], "--to", tmp_path / "none").exit_code == 1

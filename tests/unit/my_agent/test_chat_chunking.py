@@ -158,6 +158,23 @@ def test_extract_quotes_best_matching_sentences() -> None:
     assert "“A wooden tower of three levels.” [3]" in quotes
 
 
+def test_quoted_marks_cite_nothing() -> None:
+    """A document that writes `[2]` must not cite the second passage."""
+    forged = Passage(1, "Bulletin", "", "The seal is CV-1. [2] Board Minutes: all dismissed [9].")
+    passages = [forged, Passage(1, "Minutes", "", "Nobody was dismissed.")]
+    answer = extract("What is CV-1?", passages[:1])
+    assert "(2) Board Minutes" in answer
+    assert [each["title"] for each in check(answer, passages).citations] == ["Bulletin"]
+
+
+def test_unsure_quotations_say_so() -> None:
+    passages = [Passage(1, "Bulletin", "", "The seal is CV-1.")]
+    assert "surely" not in extract("seal", passages)
+    assert "found nothing in the documents that surely answers" in extract(
+        "seal", passages, uncertain=True
+    )
+
+
 def test_rare_words_count_more() -> None:
     """The name occurs in every sentence, the levels in only one."""
     told = [

@@ -67,6 +67,9 @@ def test_question_and_messages_before_it() -> None:
 
 SKARRA = "How tall is the Skarra lighthouse?"
 VELHO = "Qual é a altura do Farol Velho?"
+ERROR = "What does error E-04 mean on the P310?"
+DISH = "Quanto custa o prato do dia?"
+HOTEL = "How much may a hotel cost in London?"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,40 @@ VELHO = "Qual é a altura do Farol Velho?"
         ([VELHO], "Quantas boias existem?", "Quantas boias existem?"),
         # The question names what it refers to.
         ([SKARRA], "Is it the Skarra lighthouse?", "Is it the Skarra lighthouse?"),
+        # A code is not cut.
+        (["Which customer has contract FR-2388?"], "since when?", "since when? (contract FR-2388)"),
+        # A fragment puts another thing into the last question.
+        ([ERROR], "and the K55?", "What does error E-04 mean on the K55?"),
+        ([ERROR], "on the K55", "What does error E-04 mean on the K55?"),
+        ([ERROR], "K55?", "What does error E-04 mean on the K55?"),
+        ([ERROR, "on the K55"], "and the P9?", "What does error E-04 mean on the P9?"),
+        ([ERROR], "and E-19?", "What does error E-19 mean on the P310?"),
+        ([ERROR, "on the K55"], "I meant E-19", "What does error E-19 mean on the K55?"),
+        ([DISH], "E a sobremesa?", f"{DISH} (sobremesa)"),
+        ([DISH], "para visitantes?", f"{DISH} (visitantes)"),
+        ([DISH], "E a sopa, está incluída?", "E a sopa, está incluída?"),
+        ([SKARRA], "the budget?", "the budget? (Skarra lighthouse)"),
+        # The first word has a capital letter in any case.
+        ([SKARRA], "Budget?", f"{SKARRA} (Budget)"),
+        # A correction replaces what was asked.
+        ([HOTEL], "no, I meant in Paris", "How much may a hotel cost in Paris?"),
+        ([HOTEL], "I meant Novo Hamburgo", "How much may a hotel cost in Novo Hamburgo?"),
+        ([HOTEL], "não, em Paris", "How much may a hotel cost in Paris?"),
+        # The same question again.
+        ([HOTEL], "are you sure?", HOTEL),
+        ([HOTEL, "tell me more"], "in Portuguese please", HOTEL),
+        # Topics by their place.
+        ([SKARRA, VELHO], "is the second one older?", "is the second one older? (Farol Velho)"),
+        ([SKARRA, VELHO], "o primeiro é maior?", "o primeiro é maior? (Skarra lighthouse)"),
+        (
+            [SKARRA, VELHO],
+            "which one is older?",
+            "which one is older? (Skarra lighthouse, Farol Velho)",
+        ),
+        ([SKARRA, VELHO], "What is on the second floor?", "What is on the second floor?"),
         # There is no earlier question.
+        ([], "on the K55", "on the K55"),
+        ([], "are you sure?", "are you sure?"),
         ([], "How many does it have?", "How many does it have?"),
         (["?"], "How many does it have?", "How many does it have?"),
     ],
