@@ -12,7 +12,7 @@ from my_agent.research.pages import Reading
 from my_agent.research.snapshots import TITLE
 from my_agent.research.state import EMPTY, Input, State
 from my_agent.research.supervisor import page_row
-from my_agent.research.text import cut
+from my_agent.research.text import cut, one_line
 from my_agent.research.work import Work
 
 MAX_QUESTION = 2000
@@ -76,11 +76,12 @@ def checked(input: Input | State) -> str:
         BadQuestion: there is none, or it is too long.
     """
     question = input.get("question")
-    if not isinstance(question, str) or not any(map(str.isalnum, question)):
+    question = one_line(question) if isinstance(question, str) else ""
+    if not any(map(str.isalnum, question)):
         raise BadQuestion("Send a `question` with words, such as a product and what to find out")
     if len(question) > MAX_QUESTION:
         raise BadQuestion(f"The question must have at most {MAX_QUESTION} characters")
-    return " ".join(question.split())
+    return question
 
 
 async def _restored(work: Work, found: ProjectSnapshot) -> State:
