@@ -14,7 +14,7 @@ from langgraph.types import Command, Send
 
 from my_agent.research import dedupe, files, planning, progress
 from my_agent.research.budgets import totals
-from my_agent.research.compression import compress_results
+from my_agent.research.compression import MAX_RESULTS, compress_results
 from my_agent.research.model import (
     CrawledPage,
     CrawlFailure,
@@ -28,8 +28,6 @@ from my_agent.research.state import CrawlTask, SearchTask, State
 from my_agent.research.work import Work
 
 MAX_RETRIES = 3
-# Results above this number are compressed.
-COMPRESS_ABOVE = 50
 Json = dict[str, Any]
 Worker = Literal["planner", "searcher", "extractor", "analyzer", "reporter", "stop"]
 _STAGES: dict[Worker, str] = {
@@ -226,7 +224,7 @@ def _collected(state: State) -> State:
     results = [from_dict(SearchResult, each) for each in state.get("results", [])]
     results += [from_dict(SearchResult, each) for each in state["found"]]
     unique = dedupe.unique(results)
-    if len(unique) > COMPRESS_ABOVE:
+    if len(unique) > MAX_RESULTS:
         unique = compress_results(unique)
     # mypy: None empties the channel.
     return {"results": [as_dict(each) for each in unique], "found": None}  # type: ignore[typeddict-item]
@@ -353,7 +351,10 @@ async def _saved(work: Work, state: State) -> None:
     from my_agent.research.snapshots import snapshot
 
     row = await find(work.key)
-    percentage = 0 if row is None else progress.view(row)["percentage"]
+    if row is None:
+        # The project was deleted.
+        return
+    percentage = progress.view(row)["percentage"]
     made = snapshot(state, work.key, await load(work.key), percentage)
     work.keep(made)
     await files.save(work.settings, work.key, made)
