@@ -258,6 +258,31 @@ async def resume(request: Request) -> None:
         await _continue(request, *changed, body.limits)
 
 
+async def delete(request: Request) -> None:
+    """Delete a thread. If it is a project, delete its rows and files, too."""
+    try:
+        thread_id = UUID(request.names["thread_id"])
+    except ValueError:
+        await request.pass_on()
+        return
+    tenant_id, _ = await _tenant(request)
+    if tenant_id is None:
+        return
+    answer = await request.call("DELETE", f"/threads/{thread_id}")
+    if 200 <= answer.status < 300:
+        from my_agent.research import files, projects
+        from my_agent.research.settings import ResearchSettings
+
+        # The platform has checked that the thread is the caller's.
+        key = projects.Key(tenant_id, str(thread_id))
+        await projects.delete(key)
+        try:
+            await files.remove(ResearchSettings.from_environment(), key)
+        except OSError:
+            logger.exception("The files of the deleted project %s were not removed", thread_id)
+    await request.relay(answer)
+
+
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
     "POST /research": start,
     "GET /research/{project_id}/progress": progress,
@@ -267,6 +292,7 @@ ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
     "POST /research/{project_id}/finish": finish,
     "POST /research/{project_id}/pause": pause,
     "POST /research/{project_id}/resume": resume,
+    "DELETE /threads/{thread_id}": delete,
 }
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support import databases
 from tests.support.policy import Member, member
 from tests.support.research import (
     ARTICLES,
@@ -255,6 +256,44 @@ async def test_other_users_see_no_project(ada: Member, world: World) -> None:
             )
             assert answer.status_code in (404, 409)
     assert (await progress(ada, project))["status"] == "completed"
+
+
+async def test_deleted_project_leaves_no_row_and_no_file(ada: Member, world: World) -> None:
+    kept, gone = await started(ada), await started(ada)
+    await until(ada, kept, "completed")
+    await until(ada, gone, "completed")
+    folder = world.folder / "task-data" / tenant_of(ada)
+    assert world.server is not None
+    async with member(world.server, "bob", tenant_of(ada)) as other:
+        assert (await other.http.delete(f"/threads/{gone}")).status_code == 404
+    assert gone in remains(world, folder)
+    answer = await ada.http.delete(f"/threads/{gone}")
+    assert answer.status_code == 204, answer.text
+    assert (await ada.http.get(f"/research/{gone}/progress")).status_code == 404
+    left = remains(world, folder)
+    assert gone not in left
+    assert kept in left
+    assert (await report(ada, kept))["status"] == "completed"
+
+
+async def test_project_that_is_deleted_while_it_works_leaves_nothing(
+    ada: Member, world: World
+) -> None:
+    world.web.gate.clear()
+    project = await started(ada)
+    await at(ada, project, "searching")
+    answer = await ada.http.delete(f"/threads/{project}")
+    assert answer.status_code == 204, answer.text
+    world.web.gate.set()
+    await asyncio.sleep(1.5)
+    assert project not in remains(world, world.folder / "task-data" / tenant_of(ada))
+
+
+def remains(world: World, folder: Path) -> str:
+    """Return all rows of the research tables and the names of all files below a folder."""
+    rows = databases.contents(world.folder / "data.db")
+    found = [str(row) for name in ("research_projects", "research_pages") for row in rows[name]]
+    return "\n".join([*found, *map(str, folder.rglob("*"))])
 
 
 # --- progress and force
