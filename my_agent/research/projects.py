@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy import Connection, Row, insert, select, update
 
 from my_agent.database import database
-from my_agent.research.tables import pages
 from my_agent.research.tables import projects as table
 
 T = TypeVar("T")
@@ -168,18 +167,6 @@ async def change(key: Key, work: Callable[[Project], dict[str, Any]]) -> Project
 def exists(connection: Connection, key: Key) -> bool:
     """Return whether there is a project, and lock its row."""
     return _find(connection, key, lock=True) is not None
-
-
-async def delete(key: Key) -> None:
-    """Delete a project with its pages, if there is one."""
-
-    def work(connection: Connection) -> None:
-        # The project first: its lock keeps workers from storing further pages.
-        connection.execute(table.delete().where(*_where(key)))
-        owned = pages.c.tenant_id == key.tenant_id, pages.c.project_id == key.project_id
-        connection.execute(pages.delete().where(*owned))
-
-    await _write(key, work)
 
 
 def flagged(flag: Flag) -> dict[str, Any]:

@@ -259,7 +259,7 @@ async def resume(request: Request) -> None:
 
 
 async def delete(request: Request) -> None:
-    """Delete a thread. If it is a project, delete its rows and files, too."""
+    """Delete a thread. If it is a project, delete its files, too. Its rows go with the thread."""
     try:
         thread_id = UUID(request.names["thread_id"])
     except ValueError:
@@ -275,7 +275,6 @@ async def delete(request: Request) -> None:
 
         # The platform has checked that the thread is the caller's.
         key = projects.Key(tenant_id, str(thread_id))
-        await projects.delete(key)
         try:
             await files.remove(ResearchSettings.from_environment(), key)
         except OSError:
