@@ -9,7 +9,6 @@ from langchain_core.messages import (
     AnyMessage,
     HumanMessage,
     RemoveMessage,
-    SystemMessage,
 )
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -85,7 +84,9 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     read = window(state["messages"], turns=settings.window_turns, length=settings.window_length)
     about = await memory.about_learner()
     system = f"{context.system_prompt}\n\n{about}" if about else context.system_prompt
-    answer = await answers.ask(model, [SystemMessage(system), *read], settings.reply_seconds)
+    answer = await answers.ask(
+        model, system, read, settings.reply_seconds, answers.budget(context.model)
+    )
     answer.additional_kwargs[TIMESTAMP] = now()
     if (exercise_id := memory.open_exercise(state["messages"])) is not None:
         answer.additional_kwargs[practice.EXERCISE] = exercise_id
@@ -101,6 +102,7 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     context = _context(runtime)
     configured = TutorSettings.from_environment().correction_model
     if configured and context.correction_model in (None, configured):
+        name: str | None = configured
         model = await asyncio.to_thread(chat_model, configured)
     else:
         name = context.correction_model or context.model
@@ -117,7 +119,9 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
             return message, None
         async with slots:
             found, complete = await turns.check(tenant, str(message.text), until)
-            return await _correct(message, model, before, found, complete)
+            return await _correct(
+                message, model, answers.budget(name), before, found, complete=complete
+            )
 
     corrected = await asyncio.gather(*map(limited, waiting))
     return {
@@ -147,7 +151,13 @@ def _last_turn(messages: list[AnyMessage]) -> list[HumanMessage]:
 
 
 async def _correct(
-    message: HumanMessage, model: BaseChatModel, before: str, local: list[Issue], complete: bool
+    message: HumanMessage,
+    model: BaseChatModel,
+    tokens: int,
+    before: str,
+    local: list[Issue],
+    *,
+    complete: bool,
 ) -> tuple[HumanMessage, Correction | None]:
     """Return the message with its check, and its correction.
 
@@ -159,7 +169,9 @@ async def _correct(
     degraded: Problem | None = None if complete else "busy"
     if not isinstance(model, OfflineChatModel):
         seconds = TutorSettings.from_environment().review_seconds
-        said = await review(model, text, before=before, findings=local, seconds=seconds)
+        said = await review(
+            model, text, before=before, findings=local, seconds=seconds, tokens=tokens
+        )
         explanation = said.explanation
         if said.problem is None:
             # The model has read all of it, and knows the findings.

@@ -187,10 +187,13 @@ async def test_paused_project_goes_on_without_a_repeated_fetch(ada: Member, worl
     await asyncio.sleep(0.5)
     assert fetched(world.web) == before
     assert (await ada.http.post(f"/research/{project}/pause")).status_code == 202
+    # The project must not be complete before the last of the requests.
+    held = _hold(world, f"/news/{min(set(ARTICLES) - set(before))}")
     answers = await asyncio.gather(
         *(ada.http.post(f"/research/{project}/resume", json={}) for _ in range(3))
     )
     assert {each.status_code for each in answers} == {202}
+    held.release()
     await until(ada, project, "completed")
     assert sorted(fetched(world.web)) == sorted(ARTICLES)
 

@@ -105,11 +105,11 @@ async def test_rows_go_with_their_thread_and_no_others(
     gone, kept = await thread(tenant, ttl), await thread(tenant)
     fill(file, tenant or "local", gone, kept)
     fill(file, "other", kept)
-    assert owners(file) == dict.fromkeys(TABLES, {str(gone), str(kept)})
+    assert owners(file) == {key: {str(gone), str(kept)} for key in TABLES}
     own = TenantScope(tenant) if tenant and end != "ttl" else scope.EVERYTHING
     with scope.within(own):
         await ENDS[end](gone)
-    assert owners(file) == dict.fromkeys(TABLES, {str(kept)})
+    assert owners(file) == {key: {str(kept)} for key in TABLES}
     # The exception of the trigger that keeps events ends with the deletion.
     tables = databases.contents(file)
     assert not [one for one in tables["facts"] if "diagnosis_erase_tenant" in str(one)]
@@ -137,7 +137,7 @@ async def test_thread_is_deleted_before_the_tables_exist(tenant: str | None, fil
     # The graphs create their tables later, and from then on the rows go.
     fill(file, tenant or "local", second)
     await _delete(second)
-    assert owners(file) == dict.fromkeys(TABLES, set())
+    assert owners(file) == {key: set() for key in TABLES}
 
 
 def test_every_table_with_rows_of_threads_is_named() -> None:
