@@ -444,14 +444,29 @@ async def _continue(
         # The last run may still be storing its end.
         for _ in range(50):
             answer = await request.call("POST", f"/threads/{key.project_id}/runs", run)
-            if answer.status != 409:
+            begun = answer.status == 200 or (
+                answer.status == 409 and await _has_begun(request, project)
+            )
+            if begun or answer.status != 409:
                 break
             await asyncio.sleep(0.1)
-        if answer.status != 200:
-            await projects.change(key, lambda found: {"status": "paused"})
+        if not begun:
+            # A run that another request has started goes on.
+            await projects.change(
+                key, lambda found: {"status": "paused"} if found.status == "queued" else {}
+            )
             await request.relay(answer)
             return
     await _show(request, key, probe, status=202)
+
+
+async def _has_begun(request: Request, project: "Project") -> bool:
+    """Return whether another request, such as a second click, has started the project's next run."""
+    answer = await request.call("GET", f"/threads/{project.key.project_id}/runs")
+    runs = answer.content if answer.status == 200 else []
+    return any(
+        run["status"] in ("pending", "running") and run["run_id"] != project.run_id for run in runs
+    )
 
 
 async def _cancel_runs(request: Request, key: "Key", *, only: str) -> None:

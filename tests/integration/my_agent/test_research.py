@@ -192,7 +192,7 @@ async def test_paused_project_goes_on_without_a_repeated_fetch(ada: Member, worl
     answers = await asyncio.gather(
         *(ada.http.post(f"/research/{project}/resume", json={}) for _ in range(3))
     )
-    assert {each.status_code for each in answers} == {202}
+    assert {each.status_code for each in answers} == {202}, [each.text for each in answers]
     held.release()
     await until(ada, project, "completed")
     assert sorted(fetched(world.web)) == sorted(ARTICLES)
