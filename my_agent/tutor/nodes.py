@@ -118,10 +118,8 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
             # A command such as "practise" is no English to correct.
             return message, None
         async with slots:
-            found, complete = await turns.check(tenant, str(message.text), until)
-            return await _correct(
-                message, model, answers.budget(name), before, found, complete=complete
-            )
+            found = await turns.check(tenant, str(message.text), until)
+            return await _correct(message, model, answers.budget(name), before, found)
 
     corrected = await asyncio.gather(*map(limited, waiting))
     return {
@@ -155,32 +153,30 @@ async def _correct(
     model: BaseChatModel,
     tokens: int,
     before: str,
-    local: list[Issue],
-    *,
-    complete: bool,
+    local: turns.Found,
 ) -> tuple[HumanMessage, Correction | None]:
     """Return the message with its check, and its correction.
 
     The model judges what the local checks found. Without its answer, theirs counts.
     """
     text = str(message.text)
-    checked_by: list[Source] = ["rules", "harper"]
-    issues, explanation = local, ""
-    degraded: Problem | None = None if complete else "busy"
+    # Without a model, nothing checks other languages than English.
+    checked_by: list[Source] = ["rules", "harper"] if local.is_english else []
+    issues, explanation = local.issues, ""
+    degraded: Problem | None = None if local.complete else "busy"
     if not isinstance(model, OfflineChatModel):
         seconds = TutorSettings.from_environment().review_seconds
         said = await review(
-            model, text, before=before, findings=local, seconds=seconds, tokens=tokens
+            model, text, before=before, findings=issues, seconds=seconds, tokens=tokens
         )
         explanation = said.explanation
         if said.problem is None:
             # The model has read all of it, and knows the findings.
             degraded = None
-            confirmed = merge(said.issues, (each for each in local if _is_among(each, said.issues)))
-            issues = confirmed
+            issues = merge(said.issues, (each for each in issues if _is_among(each, said.issues)))
         else:
             degraded = said.problem
-            issues = merge(said.issues, local)
+            issues = merge(said.issues, issues)
         if said.answered:
             checked_by = ["model", *checked_by]
     found = correction(
