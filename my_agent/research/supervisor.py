@@ -182,6 +182,8 @@ def _extract(state: State, flag: Flag, work: Work) -> Decision:
             found = _with(_search(again, flag, work), again, "plan", "retries")
             found.sent_back = True
             return found
+        if (cause := _no_page(state)) is not None:
+            return Decision("stop", "extracting", update={"error": cause})
     return _with(_analyze(state, flag, work), state, "limits_hit")
 
 
@@ -224,7 +226,8 @@ def page_row(page: CrawledPage) -> Json:
 
 def failure_row(failure: CrawlFailure) -> Json:
     """Return what the state holds of a page that could not be read."""
-    return {"ok": False, "url": failure.url, "reason": failure.reason}
+    row = {"ok": False, "url": failure.url, "reason": failure.reason}
+    return {**row, "retryable": failure.retryable}
 
 
 # --- what is left to do
@@ -350,6 +353,16 @@ def _no_source(state: State) -> str | None:
         return None
     first = reasons[0][0]
     return f"No source answered. {first['source']}: {first['reason']}"
+
+
+def _no_page(state: State) -> str | None:
+    """Return why reading as a whole has failed: of no page, and all may answer later."""
+    rows = list((state.get("read") or {}).values())
+    if not rows or state.get("limits_hit") or any(row["ok"] for row in rows):
+        return None
+    if not all(row.get("retryable") for row in rows):
+        return None
+    return f"None of the {len(rows)} pages that were found could be read. {rows[0]['reason']}"
 
 
 def _may_retry(state: State, stage: str, work: Work) -> bool:

@@ -80,7 +80,14 @@ async def start(request: Request) -> None:
     if tenant_id is None:
         return
     key = projects.Key(tenant_id, str(project_id))
-    if body.project_id is not None and await projects.find(key) is not None:
+    known = None if body.project_id is None else await projects.find(key)
+    if known is not None and known.question != question:
+        # The thread may be another user's, of which this one learns nothing.
+        if await _find(request, str(project_id)) is not None:
+            detail = "The project has another question: start a new project for this one"
+            await request.refuse(409, {"error": "other_question", "detail": detail})
+        return
+    if known is not None:
         await progress(request, str(project_id))
         return
     # The project's row is made by its first run: a thread that another user has is refused first.

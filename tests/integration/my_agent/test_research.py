@@ -110,6 +110,49 @@ async def test_repeated_start_starts_one_project(ada: Member, world: World) -> N
     assert sorted(each.status_code for each in answers) == [200, 200, 200, 200, 201]
     await until(ada, body["project_id"], "completed")
     assert sorted(fetched(world.web)) == sorted(ARTICLES)
+    other = await ada.http.post("/research", json={**body, "question": "What does Heron cost?"})
+    assert (other.status_code, other.json()["error"]) == (409, "other_question")
+    assert world.server is not None
+    async with member(world.server, "bob", tenant_of(ada)) as bob:
+        for question in (QUESTION, "What does Heron cost?"):
+            hidden = await bob.http.post("/research", json={**body, "question": question})
+            assert hidden.status_code == 404
+
+
+async def test_project_whose_pages_all_failed_reads_them_after_resume(
+    ada: Member, world: World
+) -> None:
+    whole = dict(world.web.pages)
+    for name in ARTICLES:
+        world.web.pages[f"/news/{name}"] = Page(b"down", 503)
+    project = await started(ada)
+    failed = await until(ada, project, "failed")
+    assert "None of the 4 pages" in failed["error"]
+    world.web.pages.update(whole)
+    await control(ada, project, "resume")
+    await until(ada, project, "completed")
+    assert claims(await report(ada, project))
+
+
+async def test_failed_search_is_repeated_after_resume(ada: Member, world: World) -> None:
+    feed = world.web.pages.pop("/news/feed")
+    project = await started(ada)
+    failed = await until(ada, project, "failed")
+    assert "No source answered" in failed["error"]
+    world.web.pages["/news/feed"] = feed
+    await control(ada, project, "resume")
+    await until(ada, project, "completed")
+    assert claims(await report(ada, project))
+
+
+async def test_cancel_after_resume_counts(ada: Member, world: World) -> None:
+    held = _hold(world, "/news/old-prices")
+    project = await started(ada)
+    await asyncio.to_thread(held.reached.wait, 60)
+    for what in ("pause", "resume", "finish", "cancel"):
+        await control(ada, project, what)
+    held.release()
+    await until(ada, project, "cancelled")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +160,7 @@ async def test_repeated_start_starts_one_project(ada: Member, world: World) -> N
     [
         ({"question": ""}, "question"),
         ({"question": "?!"}, "question"),
+        ({"question": "a"}, "Name what"),
         ({"question": "x" * 2001}, "2000"),
         ({}, "question"),
         ({"question": "x", "limits": {"euros": 3}}, "euros"),
