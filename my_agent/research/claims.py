@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from my_agent.research.ledger import Ledger
 from my_agent.research.model import NOT_SUPPORTED, SUPPORTED, Claim, CrawledPage, LedgerEntry
 from my_agent.research.text import (
+    CONDITIONS,
     CONJUNCTIONS,
     HEDGES,
     MONTHS,
@@ -136,6 +137,8 @@ def _compare(claim: Sequence[Token], quote: Sequence[Token]) -> str | None:
         return _RANKS.ORDER
     if _joins(quote, places):
         return _RANKS.JOINED
+    if (condition := _condition(quote, places)) is not None:
+        return f"{_RANKS.HEDGE} “{condition}”"
     return _qualified(claim, quote, places)
 
 
@@ -202,9 +205,20 @@ def _joins(quote: Sequence[Token], places: Sequence[int]) -> bool:
         if any(each.kind in ("name", "number") and not _is_date(each) for each in gap):
             return True
         words = any(each.kind == "word" for each in gap)
+        # "Refused to comment on a merger" is no refused merger.
+        if words and any(each.raw.lower() == "to" for each in gap):
+            return True
         if words and any(each.form in CONJUNCTIONS for each in gap):
             return True
     return False
+
+
+def _condition(quote: Sequence[Token], places: Sequence[int]) -> str | None:
+    """Return the first word of a condition that the claim leaves out behind its last word."""
+    following = quote[places[-1] + 1 : places[-1] + 2]
+    if following and following[0].raw.lower() in CONDITIONS:
+        return following[0].raw
+    return None
 
 
 def _is_date(token: Token) -> bool:

@@ -22,12 +22,19 @@ HEDGES = frozenset(listed(
     "alleges supposedly formerly previously former until once unlikely potentially proposed "
     "considering considers denied denies false wrong hypothetically some few many most "
     "several sometimes rarely often usually only expect expects believe believes predict "
-    "predicts"
+    "predicts doubt doubts doubted deny according except allege alleged questions questioned"
+)
+)
+# Behind a claim they narrow it: "14 hours with the screen off", "schools that pay for a year".
+CONDITIONS = frozenset(listed(
+    "with without that who whose which if when whenever unless except provided than less more "
+    "fewer during while where"
 )
 )
 QUALIFIERS = frozenset(listed(
     "about around approximately roughly nearly almost over under above below least most more "
-    "less fewer up to exceeding exceeds maximum minimum"
+    "less fewer up to exceeding exceeds maximum minimum start starts started starting begin "
+    "begins"
 )
 )
 CONJUNCTIONS = frozenset(listed(
