@@ -1,7 +1,7 @@
 """The checker of claims: does a quote say what a claim says? Deterministic, without a model.
 
-A claim may shorten its quote, and it may replace words by a few synonyms. It must not add a word,
-change the order of words, drop a negation or a qualification, or join two halves of the quote.
+A claim may leave out whole clauses of its quote (`clauses`), and replace words by a few synonyms. It must
+not add a word, change the order of words, drop a negation or a qualification, or join two halves.
 Therefore the checker refuses many true paraphrases; the prompts ask for shortened quotes.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from urllib.parse import urlsplit
 
+from my_agent.research import clauses
 from my_agent.research.ledger import Ledger
 from my_agent.research.model import NOT_SUPPORTED, SUPPORTED, Claim, CrawledPage, LedgerEntry
 from my_agent.research.text import (
@@ -114,7 +115,10 @@ def _check_sentence(claim: str, quote: str) -> str | None:
         for each in sentences(quote)
         for variant in (each.text, _INSERTION.sub("", each.text), *_HALVES.split(each.text))
     ):
-        reason = _compare(tokens(claim), tokens(sentence))
+        said = tokens(claim)
+        reason = _compare(said, tokens(sentence))
+        if reason is None and not clauses.is_whole(said, sentence):
+            reason = _RANKS.PART
         if reason is None:
             return None
         reasons.append(reason)
@@ -262,6 +266,7 @@ class _Ranks:
     TENSE = "the quote is about the past"
     JOINED = "the claim joins parts that belong to different things"
     ORDER, WORD = "the words stand in another order", "a word is not in the quote:"
+    PART = "the claim ends inside of a clause of the quote"
     SYMBOL = "a unit is not in the quote:"
 
     def missing(self, token: Token) -> str:
@@ -272,7 +277,15 @@ class _Ranks:
     def index_of(self, reason: str) -> int:
         """Return the rank of a reason: the later a comparison fails, the more telling it is."""
         order = (
-            *(self.UNIT, self.QUALIFIER, self.JOINED, self.ORDER, self.TENSE, self.HEDGE),
+            *(
+                self.PART,
+                self.UNIT,
+                self.QUALIFIER,
+                self.JOINED,
+                self.ORDER,
+                self.TENSE,
+                self.HEDGE,
+            ),
             *(self.NEGATION, self.SYMBOL, self.NUMBER, self.NAME, self.WORD),
         )
         return next(n for n, start in enumerate(order) if reason.startswith(start))
