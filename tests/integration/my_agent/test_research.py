@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from my_agent.research import projects
 from tests.support import databases
 from tests.support.policy import Member, member
 from tests.support.research import (
@@ -153,6 +154,13 @@ async def test_cancel_after_resume_counts(ada: Member, world: World) -> None:
         await control(ada, project, what)
     held.release()
     await until(ada, project, "cancelled")
+
+
+async def test_route_and_run_create_one_row_at_the_same_time(product_database: str) -> None:
+    for number in range(20):
+        key = projects.Key("t", f"p{number}")
+        made = await asyncio.gather(*(projects.create(key, "q") for _ in range(4)))
+        assert sorted(made) == [False, False, False, True]
 
 
 @pytest.mark.parametrize(
