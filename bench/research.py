@@ -1,7 +1,9 @@
 """`python -m bench.research`: measure research without a model against a planted web on loopback.
 
 The web has facts to find, and traps. Printed are the share of facts that the reports say, the stale
-and injected facts and the unproven claims that they publish, the requests and the time.
+and injected facts and the unproven claims that they publish, the requests and the time. Then the check
+of claims is asked about `bench.unseen_claims`, to which it was not tuned: true claims that it refuses,
+and false ones that it takes for supported. Those have no bound.
 """
 
 import argparse
@@ -14,6 +16,7 @@ from typing import Any
 
 from bench.planted_web import CANARY, INJECTED, TASKS, PlantedWeb, Task, planted_web
 from bench.report import Line, table
+from bench.unseen_claims import CASES
 from my_agent import database
 
 OWED = 0.9
@@ -32,7 +35,7 @@ def main() -> int:
         finally:
             database.close()
             database.use(None)
-    print(table(found))
+    print(table([*found, *unseen()]))
     return 0 if all(line.holds for line in found) else 1
 
 
@@ -74,6 +77,22 @@ async def measure(web: PlantedWeb, *, verbose: bool = False) -> list[Line]:
         Line("unproven claims", unproven, "", limit=0),
         Line("requests", len(web.asked), ""),
         Line("time", time.monotonic() - began, "s"),
+    ]
+
+
+def unseen() -> list[Line]:
+    """Judge the unseen claims. Return the rows of the table, and print the false ones supported."""
+    from my_agent.research import claims
+
+    refused = [true for quote, true, _ in CASES if claims.check(true, quote) is not None]
+    passed = [false for quote, _, false in CASES if claims.check(false, quote) is None]
+    for claim in passed:
+        print(f"false, but supported: {claim}")
+    for claim in refused:
+        print(f"true, but refused: {claim}")
+    return [
+        Line("unseen claims: false ones supported", len(passed) / len(CASES), ""),
+        Line("unseen claims: true ones refused", len(refused) / len(CASES), ""),
     ]
 
 

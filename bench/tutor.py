@@ -1,7 +1,7 @@
 """`python -m bench.tutor`: measure the tutor's checks without a model.
 
 The corpus of `bench/learners` has sentences with marked mistakes, and correct ones. An edit counts
-as right if the same words change in the same way. The part that is held out is printed apart.
+as right if the same words change in the same way. The part that is held out is printed apart, and so are sentences that were written before a look at the rules.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from bench.learners.corpus import Edit, Sentence, right, smallest, split, wrong
+from bench.learners.corpus import Edit, Sentence, right, smallest, split, unseen, wrong
 from bench.report import Line, table
 from my_agent.tutor.corrections import Issue, apply
 
@@ -104,6 +104,7 @@ def parts(check: Check) -> dict[str, Figures]:
         for name, held in (("in view", False), ("held out", True))
     }
     measured["all"] = measure(check, wrong(), right())
+    measured["unseen at first"] = measure(check, *unseen())
     return measured
 
 
@@ -131,6 +132,8 @@ def main() -> int:
         found = [f"{part.found[kind]}/{part.marked[kind]}" for part in each]
         print(f"recall of {kind}: {found[0]}, of those held out {found[1]}")
     print(table(rows))
+    rest = [len(each) for each in unseen()]
+    print(f"unseen at first: {rest[0]} with mistakes, {rest[1]} correct")
     print(
         f"{len(wrong())} sentences with mistakes, {len(right())} correct; every third is held out"
     )

@@ -28,6 +28,24 @@ class Retention:
     events_bytes: int = EVENTS_BYTES
 
 
+@dataclass(frozen=True)
+class ThreadTable:
+    """A table of the host whose rows belong to threads, and are deleted with them.
+
+    Attributes:
+        name: The table.
+        thread: The text column with the id of the thread.
+        tenant: The text column with the tenant.
+        guard: The setting that lets a trigger of the table accept deletions of a tenant, whose
+            name is its value: a row of `facts` on SQLite, `threadhold.<guard>` on Postgres.
+    """
+
+    name: str
+    thread: str = "thread_id"
+    tenant: str = "tenant_id"
+    guard: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Settings that the platform makes before the runtime starts.
@@ -48,6 +66,7 @@ class Options:
         limits: What tenants, users and assistants may use.
         retention: How long events are kept.
         state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
+        thread_tables: Tables of the host whose rows are deleted with their thread.
     """
 
     power_loss: bool = False
@@ -61,6 +80,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
     state_keys: StateKeys = "all"
+    thread_tables: tuple[ThreadTable, ...] = ()
 
 
 def redis_url() -> str | None:

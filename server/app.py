@@ -9,6 +9,7 @@ from my_agent import database as product_database
 from server.project import check_graphs, has_our_identity
 from server.routes import IDENTITY, ProductRoutes, offered
 from server.settings import Settings
+from server.thread_tables import THREAD_TABLES
 from threadhold import LangGraphPlatform, host
 from threadhold.config_file import read_config
 from threadhold.host import AuthenticationMissing, Limits
@@ -59,6 +60,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         metrics_permission=auth_settings.OPERATOR if ours else None,
         audit_permission=auth_settings.OPERATOR if ours else None,
         env={**(settings.environment() if ours else {}), **ThreadSettings.environment(settings)},
+        thread_tables=THREAD_TABLES,
     )
 
 

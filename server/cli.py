@@ -48,6 +48,16 @@ def tenant_rules() -> Sequence[Rule]:
     return [*PRODUCT_RULES, *RUNTIME]
 
 
+def tenant_folders(tenant: str) -> Sequence[Path]:
+    """Return the folder of a tenant's research projects."""
+    from my_agent.research.files import folder
+    from my_agent.research.projects import Key
+    from my_agent.research.settings import ResearchSettings
+
+    found = folder(ResearchSettings.from_environment(), Key(tenant, ""))
+    return [] if found is None else [found]
+
+
 @click.command()
 @click.option("--tenant", required=True, help="Tenant of the user.")
 @click.option("--user", required=True, help="User id.")
@@ -157,6 +167,7 @@ PROGRAM = Program(
     launch=("-P", str(Path(__file__).with_name("__main__.py"))),
     errors=(ProductDatabaseError,),
     tenant_rules=tenant_rules,
+    tenant_folders=tenant_folders,
 )
 
 main = command_line(PROGRAM, [token, ingest, revoke])

@@ -16,6 +16,7 @@ from starlette.routing import Mount, Route
 
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.options import ThreadTable
 from threadhold.config_file import ConfigFile, read_config
 from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
@@ -31,6 +32,7 @@ __all__ = [
     # For a host's own routes.
     "ErrorBoundary",
     "Limits",
+    "ThreadTable",
     "create_app",
     "create_platform",
     "find_problem",
@@ -73,6 +75,7 @@ def create_platform(
     metrics_permission: str | None = None,
     audit_permission: str | None = None,
     env: Mapping[str, str] | None = None,
+    thread_tables: Sequence[ThreadTable] = (),
 ) -> LangGraphPlatform:
     """Make the platform that the settings describe.
 
@@ -83,6 +86,7 @@ def create_platform(
         metrics_permission: As in `LangGraphPlatform`.
         audit_permission: As in `LangGraphPlatform`.
         env: As in `LangGraphPlatform`.
+        thread_tables: As in `LangGraphPlatform`.
 
     Raises:
         ConfigError: the project cannot be served.
@@ -115,6 +119,7 @@ def create_platform(
         audit_retention_days=settings.audit_retention_days,
         audit_permission=audit_permission,
         env=env,
+        thread_tables=thread_tables,
     )
     if not settings.is_local and not project.sections["auth"]:
         raise AuthenticationMissing(

@@ -29,6 +29,7 @@ from langgraph_runtime_sql import options, process
 from langgraph_runtime_sql.database.url import database_path, is_postgres, postgres_dsn
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
+from langgraph_runtime_sql.options import ThreadTable
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
 from threadhold import (
     checkpoint_events,
@@ -178,6 +179,8 @@ class LangGraphPlatform:
             such route.
         env: Environment variables for the project. They override those of the
             process and of the config.
+        thread_tables: Tables of the host, in the same database, whose rows are deleted with
+            their thread (`threadhold.host.ThreadTable`).
 
     Raises:
         ConfigError: the configuration cannot be served.
@@ -214,6 +217,7 @@ class LangGraphPlatform:
         audit_retention_days: float | None = None,
         audit_permission: str | None = None,
         env: Mapping[str, str] | None = None,
+        thread_tables: Iterable[ThreadTable] = (),
     ) -> None:
         if durability not in ("process", "power-loss"):
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
@@ -256,6 +260,7 @@ class LangGraphPlatform:
                 limits=file.limits,
                 retention=file.retention,
                 state_keys=file.state_keys,
+                thread_tables=tuple(thread_tables),
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,6 +17,11 @@ def runtime_rules() -> Sequence[Any]:
     from threadhold import tenant_data
 
     return tenant_data.RUNTIME
+
+
+def no_folders(tenant: str) -> Sequence[Path]:
+    """Return no folders: all data of the tenant is in the database."""
+    return []
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Program:
         launch: Python arguments that start the program again, for `--workers`. A folder in the
             working directory must not be able to shadow the program.
         tenant_rules: Returns the `threadhold.tenant_data.Rule`s of all its tables.
+        tenant_folders: Returns the folders outside of the database that hold a tenant's data, by
+            the tenant's name. An erase removes them.
         errors: Expected exceptions besides `RuntimeSqlError`, reported without traceback.
     """
 
@@ -43,6 +51,7 @@ class Program:
     launch: tuple[str, ...]
     errors: tuple[type[Exception], ...] = ()
     tenant_rules: Callable[[], Sequence[Any]] = runtime_rules
+    tenant_folders: Callable[[str], Sequence[Path]] = no_folders
 
     @property
     def expected(self) -> tuple[type[Exception], ...]:

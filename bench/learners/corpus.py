@@ -57,6 +57,11 @@ def right() -> list[Sentence]:
     return _read("right.txt")
 
 
+def unseen() -> tuple[list[Sentence], list[Sentence]]:
+    """Return sentences with mistakes and correct ones, written before a look at the rules."""
+    return _read("wrong_unseen.txt"), _read("right_unseen.txt")
+
+
 def _read(name: str) -> list[Sentence]:
     lines = (_FOLDER / name).read_text(encoding="utf-8").splitlines()
     marked = [line for line in lines if line and not line.startswith("#")]

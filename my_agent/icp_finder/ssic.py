@@ -312,6 +312,14 @@ def _match(entry: Industry, asked: _Asked) -> Match | None:
         score = round(score * WIDE, 3)
     if score < WHOLE and entry.code.isalpha():
         score = round(score * WIDE, 3)
+    if score < WHOLE and entry.code.isalpha():
+        score = round(score * WIDE, 3)
+    if score < WHOLE and entry.code.isalpha():
+        score = round(score * WIDE, 3)
+    if score < WHOLE and entry.code.isalpha():
+        score = round(score * WIDE, 3)
+    if score < WHOLE and entry.code.isalpha():
+        score = round(score * WIDE, 3)
     if score < WHOLE and entry.code.startswith(asked.trades or ("-",)):
         score = min(round(score + TRADE, 3), 0.99)
     return Match(entry.code, entry.title, score, because)

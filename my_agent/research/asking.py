@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
 from my_agent.models import ModelSettings, chat_model
+from my_agent.research.text import storable
 from my_agent.research.work import Work
 
 Schema = TypeVar("Schema", bound=BaseModel)
@@ -126,10 +127,21 @@ class Asker(Generic[Schema]):
             tokens = max(asked + len(str(raw.text)) // _CHARACTERS, int(reported))
             parsed = found["parsed"]
             if isinstance(parsed, self.schema):
-                return parsed, None
+                return self.schema.model_validate(_storable(parsed.model_dump())), None
             return None, Unusable(str(found["parsing_error"] or "the model refused to answer"))
         finally:
             budget.spend(stage, model_calls=1, tokens=tokens)
+
+
+def _storable(value: Any) -> Any:
+    """Return a value whose texts every database can store."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_storable(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _storable(each) for name, each in value.items()}
+    return value
 
 
 def is_offline() -> bool:

@@ -1,7 +1,7 @@
 """The checker of claims: does a quote say what a claim says? Deterministic, without a model.
 
-A claim may shorten its quote, and it may replace words by a few synonyms. It must not add a word,
-change the order of words, drop a negation or a qualification, or join two halves of the quote.
+A claim may leave out whole clauses of its quote (`clauses`), and replace words by a few synonyms. It must
+not add a word, change the order of words, drop a negation or a qualification, or join two halves.
 Therefore the checker refuses many true paraphrases; the prompts ask for shortened quotes.
 """
 
@@ -11,9 +11,11 @@ from dataclasses import replace
 from itertools import pairwise
 from urllib.parse import urlsplit
 
+from my_agent.research import clauses
 from my_agent.research.ledger import Ledger
 from my_agent.research.model import NOT_SUPPORTED, SUPPORTED, Claim, CrawledPage, LedgerEntry
 from my_agent.research.text import (
+    CONDITIONS,
     CONJUNCTIONS,
     HEDGES,
     MONTHS,
@@ -113,7 +115,10 @@ def _check_sentence(claim: str, quote: str) -> str | None:
         for each in sentences(quote)
         for variant in (each.text, _INSERTION.sub("", each.text), *_HALVES.split(each.text))
     ):
-        reason = _compare(tokens(claim), tokens(sentence))
+        said = tokens(claim)
+        reason = _compare(said, tokens(sentence))
+        if reason is None and not clauses.is_whole(said, sentence):
+            reason = _RANKS.PART
         if reason is None:
             return None
         reasons.append(reason)
@@ -136,6 +141,8 @@ def _compare(claim: Sequence[Token], quote: Sequence[Token]) -> str | None:
         return _RANKS.ORDER
     if _joins(quote, places):
         return _RANKS.JOINED
+    if (condition := _condition(quote, places)) is not None:
+        return f"{_RANKS.HEDGE} “{condition}”"
     return _qualified(claim, quote, places)
 
 
@@ -202,9 +209,20 @@ def _joins(quote: Sequence[Token], places: Sequence[int]) -> bool:
         if any(each.kind in ("name", "number") and not _is_date(each) for each in gap):
             return True
         words = any(each.kind == "word" for each in gap)
+        # "Refused to comment on a merger" is no refused merger.
+        if words and any(each.raw.lower() == "to" for each in gap):
+            return True
         if words and any(each.form in CONJUNCTIONS for each in gap):
             return True
     return False
+
+
+def _condition(quote: Sequence[Token], places: Sequence[int]) -> str | None:
+    """Return the first word of a condition that the claim leaves out behind its last word."""
+    following = quote[places[-1] + 1 : places[-1] + 2]
+    if following and following[0].raw.lower() in CONDITIONS:
+        return following[0].raw
+    return None
 
 
 def _is_date(token: Token) -> bool:
@@ -248,6 +266,7 @@ class _Ranks:
     TENSE = "the quote is about the past"
     JOINED = "the claim joins parts that belong to different things"
     ORDER, WORD = "the words stand in another order", "a word is not in the quote:"
+    PART = "the claim ends inside of a clause of the quote"
     SYMBOL = "a unit is not in the quote:"
 
     def missing(self, token: Token) -> str:
@@ -258,7 +277,15 @@ class _Ranks:
     def index_of(self, reason: str) -> int:
         """Return the rank of a reason: the later a comparison fails, the more telling it is."""
         order = (
-            *(self.UNIT, self.QUALIFIER, self.JOINED, self.ORDER, self.TENSE, self.HEDGE),
+            *(
+                self.PART,
+                self.UNIT,
+                self.QUALIFIER,
+                self.JOINED,
+                self.ORDER,
+                self.TENSE,
+                self.HEDGE,
+            ),
             *(self.NEGATION, self.SYMBOL, self.NUMBER, self.NAME, self.WORD),
         )
         return next(n for n, start in enumerate(order) if reason.startswith(start))

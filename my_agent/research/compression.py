@@ -47,11 +47,22 @@ _LIST = re.compile(r", and |, or |, | and | or ")
 
 
 def compress_results(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return results, best first. Of more than `MAX_RESULTS` only a short summary is kept."""
+    """Return results, best first.
+
+    Of more than `MAX_RESULTS`, only a short summary and the key points are kept.
+    """
     ranked = sorted(results, key=lambda each: -each.quality)
     if len(ranked) <= MAX_RESULTS:
         return ranked
-    return [replace(each, snippet=cut(_line(each.snippet), SUMMARY)) for each in ranked]
+    return [
+        replace(
+            each,
+            snippet=cut(each.snippet, SUMMARY),
+            # Those of a result that is compressed already come from its whole text.
+            key_points=each.key_points or tuple(key_points(each.snippet)),
+        )
+        for each in ranked
+    ]
 
 
 def key_points(text: str) -> list[str]:
@@ -65,8 +76,8 @@ def table(results: Iterable[SearchResult]) -> str:
     """Return results as a Markdown table: URL, title, summary, key points, quality."""
     rows = ["| URL | Title | Summary | Key points | Quality |", "| --- | --- | --- | --- | --- |"]
     for each in results:
-        points = "; ".join(key_points(each.snippet))
-        cells = (each.url, each.title, cut(_line(each.snippet), SUMMARY), points)
+        points = "; ".join(each.key_points or key_points(each.snippet))
+        cells = (each.url, each.title, cut(each.snippet, SUMMARY), points)
         rows.append(f"| {' | '.join(map(cell, cells))} | {each.quality:.2f} |")
     return "\n".join(rows)
 

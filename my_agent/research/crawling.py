@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from my_agent.research import dedupe
 from my_agent.research.model import CrawledPage, CrawlFailure
 from my_agent.research.settings import ResearchSettings
 from my_agent.research.sources import corpus
+from my_agent.research.text import storable
 from my_agent.web import politeness
 from my_agent.web.fetch import Answer, SiteRefused, SiteUnreadable, get, shown_host
 
@@ -21,7 +21,6 @@ MAX_TEXT = 1_000_000
 TITLE = 300
 # Parsing is slow, and other parts of the server need the event loop's own threads.
 _PARSERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="research-parser")
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -131,8 +130,7 @@ def _read(answer: Answer) -> _Content:
 
 
 def _clean(text: str) -> str:
-    # Postgres cannot store NUL, and no database a lone surrogate.
-    return _UNSTORABLE.sub("", text)[:MAX_TEXT].strip()
+    return storable(text)[:MAX_TEXT].strip()
 
 
 def _date(text: str | None) -> str | None:

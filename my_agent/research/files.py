@@ -43,6 +43,17 @@ async def save(settings: ResearchSettings, key: Key, snapshot: ProjectSnapshot) 
     await back_up(settings, key, snapshot, latest=True)
 
 
+async def remove(settings: ResearchSettings, key: Key) -> None:
+    """Remove the state file and the backups of a project.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    place = folder(settings, key)
+    if place is not None:
+        await asyncio.to_thread(state_file.remove, place, key.project_id)
+
+
 async def back_up(
     settings: ResearchSettings, key: Key, snapshot: ProjectSnapshot, *, latest: bool
 ) -> None:

@@ -21,6 +21,7 @@ class SearchResult:
         published: ISO date of publication; None if unknown.
         quality: from 0 (worst) to 1 (best).
         query: the query that found it.
+        key_points: its most telling sentences, if there were many results; at most 4.
     """
 
     url: str
@@ -30,6 +31,7 @@ class SearchResult:
     published: str | None = None
     quality: float = 0.5
     query: str = ""
+    key_points: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 
 from my_agent.database import database
+from my_agent.research import projects
 from my_agent.research.model import CrawledPage, CrawlFailure, as_dict, from_dict
 from my_agent.research.projects import Key, now
 from my_agent.research.tables import pages as table
@@ -40,7 +41,10 @@ async def load(key: Key) -> list[Reading]:
 
 
 async def save(key: Key, reading: Reading) -> None:
-    """Store a reading in place of an earlier one of the same address."""
+    """Store a reading in place of an earlier one of the same address.
+
+    Nothing is stored if the project was deleted meanwhile.
+    """
     where = (*_where(key), table.c.requested == reading.requested)
     values = {
         "tenant_id": key.tenant_id,
@@ -53,6 +57,9 @@ async def save(key: Key, reading: Reading) -> None:
     }
 
     def work(connection: Connection) -> None:
+        # Locked, so that a deletion of the project comes before this or removes this, too.
+        if not projects.exists(connection, key):
+            return
         connection.execute(delete(table).where(*where))
         connection.execute(insert(table).values(**values))
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from my_agent.database import database
 from my_agent.research.tables import projects as table
@@ -89,8 +90,6 @@ async def create(key: Key, question: str) -> bool:
     """Create the row of a project. Return False if there is one already."""
 
     def work(connection: Connection) -> bool:
-        if _find(connection, key, lock=True) is not None:
-            return False
         moment = now()
         values = {
             "tenant_id": key.tenant_id,
@@ -103,8 +102,10 @@ async def create(key: Key, question: str) -> bool:
             "updated_at": moment,
             "beat_at": moment,
         }
-        connection.execute(insert(table).values(**values))
-        return True
+        # The route and the run that it has started create the row at the same time.
+        made = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+        row = made(table).values(**values).on_conflict_do_nothing()
+        return connection.execute(row.returning(table.c.project_id)).first() is not None
 
     return await _write(key, work)
 
@@ -162,6 +163,11 @@ async def change(key: Key, work: Callable[[Project], dict[str, Any]]) -> Project
         return _set(connection, found, **columns) if columns else found
 
     return await _write(key, run)
+
+
+def exists(connection: Connection, key: Key) -> bool:
+    """Return whether there is a project, and lock its row."""
+    return _find(connection, key, lock=True) is not None
 
 
 def flagged(flag: Flag) -> dict[str, Any]:

@@ -19,7 +19,10 @@ class ResearchSettings(EnvironmentSettings):
         default=120.0, gt=0, le=3600, description="Maximum time of one model call, in seconds"
     )
     research_agent_seconds: float = Field(
-        default=300.0, gt=0, le=86_400, description="Maximum time of one worker, in seconds"
+        default=300.0,
+        gt=0,
+        le=86_400,
+        description="Maximum time of one worker with all its tasks, in seconds",
     )
     research_model_retries: int = Field(
         default=2, ge=0, le=5, description="Times the planner, analyzer or reporter is repeated"

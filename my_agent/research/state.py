@@ -47,6 +47,9 @@ class State(TypedDict, total=False):
         found: new results of the searchers of this step.
         read: what came of each address: a page without its text, or a failure.
         retries: how often quality checks sent work back, by stage.
+        agent: the worker that searches or extracts: its stage, its seconds so far in all batches,
+            and how often it ran out of time.
+        elapsed: seconds of each task of the last batch.
         timeouts: operations that ran out of time.
         notes: what went otherwise than planned, as sentences.
         findings: `Finding` dicts of the analyzer.
@@ -73,6 +76,8 @@ class State(TypedDict, total=False):
     found: Annotated[list[Json], append]
     read: Annotated[Json, merge]
     retries: dict[str, int]
+    agent: Json
+    elapsed: Annotated[list[float], append]
     timeouts: Annotated[list[Json], append]
     notes: Annotated[list[str], append]
     findings: list[Json]
@@ -94,11 +99,13 @@ class SearchTask(TypedDict):
         task_query: the query.
         fetches: number of attempts that the budget allows.
         seconds: time that the budget allows.
+        agent_seconds: what is left of the time of all searchers together.
     """
 
     task_query: str
     fetches: int
     seconds: float
+    agent_seconds: float
 
 
 class CrawlTask(TypedDict):
@@ -109,12 +116,14 @@ class CrawlTask(TypedDict):
         fetches: number of attempts that the budget allows.
         bytes: size that the budget allows.
         seconds: time that the budget allows.
+        agent_seconds: what is left of the time of all extractors together.
     """
 
     task_url: str
     fetches: int
     bytes: int
     seconds: float
+    agent_seconds: float
 
 
 EMPTY: State = {
@@ -124,6 +133,8 @@ EMPTY: State = {
     "found": None,  # type: ignore[typeddict-item]
     "read": None,  # type: ignore[typeddict-item]
     "retries": {},
+    "agent": {},
+    "elapsed": None,  # type: ignore[typeddict-item]
     "timeouts": None,  # type: ignore[typeddict-item]
     "notes": None,  # type: ignore[typeddict-item]
     "findings": [],

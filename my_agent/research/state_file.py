@@ -7,6 +7,7 @@ same values follow at the end as one comment in JSON; `parse` reads only the fro
 import json
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,20 @@ def write(folder: Path, snapshot: ProjectSnapshot) -> Path:
     file = folder / f"{checked_id(snapshot.project_id)}.md"
     replace_file(file, render(snapshot).encode())
     return file
+
+
+def remove(folder: Path, project_id: str) -> None:
+    """Remove `{projectId}.md` and the backups of a project. Missing ones are no error.
+
+    Raises:
+        BadProjectId: the id could leave the folder.
+        OSError: a file cannot be removed.
+    """
+    name = checked_id(project_id)
+    (folder / f"{name}.md").unlink(missing_ok=True)
+    backups = folder / "backups" / name
+    if backups.exists():
+        shutil.rmtree(backups)
 
 
 def replace_file(file: Path, content: bytes) -> None:

@@ -14,7 +14,7 @@ from langgraph.types import Command, Send
 
 from my_agent.research import dedupe, files, planning, progress
 from my_agent.research.budgets import totals
-from my_agent.research.compression import compress_results
+from my_agent.research.compression import MAX_RESULTS, compress_results
 from my_agent.research.model import (
     CrawledPage,
     CrawlFailure,
@@ -28,8 +28,8 @@ from my_agent.research.state import CrawlTask, SearchTask, State
 from my_agent.research.work import Work
 
 MAX_RETRIES = 3
-# Results above this number are compressed.
-COMPRESS_ABOVE = 50
+# A worker that has less time left than this, in seconds, starts nothing.
+_SLACK = 0.05
 Json = dict[str, Any]
 Worker = Literal["planner", "searcher", "extractor", "analyzer", "reporter", "stop"]
 _STAGES: dict[Worker, str] = {
@@ -76,13 +76,16 @@ async def supervisor(
     spent = min(max(0.0, moment - state.get("tick", moment)), work.settings.research_agent_seconds)
     work.budget.spend(before if before in _STAGES.values() else "reporting", seconds=spent)
     whole: State = {**state, **update}
+    whole["agent"] = update["agent"] = _worked(state)
+    update["elapsed"] = None  # type: ignore[typeddict-item]
     flag = await work.flag(fresh=True)
     decision = decide(whole, flag, work)
     if decision.worker == "reporter" and state.get("report"):
         decision.sent_back = True
     update = {**update, **decision.update, "stage": decision.stage, "tick": moment}
     update["usage"] = work.budget.spent
-    whole = {**whole, **update, "usage": work.budget.usage}
+    timeouts = [*(state.get("timeouts") or []), *(decision.update.get("timeouts") or [])]
+    whole = {**whole, **update, "usage": work.budget.usage, "timeouts": timeouts}
     await work.publish(lambda found: _shown(found, decision, whole, work))
     if decision.stage != before:
         await _saved(work, whole)
@@ -131,9 +134,13 @@ def _search(state: State, flag: Flag, work: Work) -> Decision:
     queries = list(plan.get("queries", []))
     pending = [each for each in queries if each not in searched]
     if pending and flag != "finish":
-        tasks, missing = _search_tasks(pending, work)
+        update, error = _in_time(state, "searching", work)
+        if error:
+            return Decision("stop", "searching", update=update)
+        tasks, missing = _search_tasks(pending, _left(update, work), work)
         if tasks:
-            return Decision("searcher", "searching", len(queries), searches=tasks)
+            total = len(queries)
+            return Decision("searcher", "searching", total, update=update, searches=tasks)
         state = _hit(state, missing)
     elif flag != "finish" and not _gave_up(state) and _too_few(state):
         more = planning.wider(state["asked"], queries, work.settings.research_parallel)
@@ -153,9 +160,13 @@ def _extract(state: State, flag: Flag, work: Work) -> Decision:
     targets, read = _targets(state, work), state.get("read") or {}
     pending = [each for each in targets if each not in read]
     if pending and flag != "finish":
-        tasks, missing = _crawl_tasks(pending, work)
+        update, error = _in_time(state, "extracting", work)
+        if error:
+            return Decision("stop", "extracting", update=update)
+        tasks, missing = _crawl_tasks(pending, _left(update, work), work)
         if tasks:
-            return Decision("extractor", "extracting", len(targets), crawls=tasks)
+            total = len(targets)
+            return Decision("extractor", "extracting", total, update=update, crawls=tasks)
         state = _hit(state, missing)
     elif flag != "finish":
         plan = state.get("plan") or {}
@@ -171,6 +182,8 @@ def _extract(state: State, flag: Flag, work: Work) -> Decision:
             found = _with(_search(again, flag, work), again, "plan", "retries")
             found.sent_back = True
             return found
+        if (cause := _no_page(state)) is not None:
+            return Decision("stop", "extracting", update={"error": cause})
     return _with(_analyze(state, flag, work), state, "limits_hit")
 
 
@@ -213,7 +226,8 @@ def page_row(page: CrawledPage) -> Json:
 
 def failure_row(failure: CrawlFailure) -> Json:
     """Return what the state holds of a page that could not be read."""
-    return {"ok": False, "url": failure.url, "reason": failure.reason}
+    row = {"ok": False, "url": failure.url, "reason": failure.reason}
+    return {**row, "retryable": failure.retryable}
 
 
 # --- what is left to do
@@ -226,7 +240,7 @@ def _collected(state: State) -> State:
     results = [from_dict(SearchResult, each) for each in state.get("results", [])]
     results += [from_dict(SearchResult, each) for each in state["found"]]
     unique = dedupe.unique(results)
-    if len(unique) > COMPRESS_ABOVE:
+    if len(unique) > MAX_RESULTS:
         unique = compress_results(unique)
     # mypy: None empties the channel.
     return {"results": [as_dict(each) for each in unique], "found": None}  # type: ignore[typeddict-item]
@@ -247,23 +261,66 @@ def _targets(state: State, work: Work) -> list[str]:
     return list(addresses)[: work.settings.research_pages]
 
 
-def _search_tasks(pending: list[str], work: Work) -> tuple[list[SearchTask], str]:
+def _worked(state: State) -> Json:
+    """Return the worker of the current stage with the time of its last batch."""
+    stage, agent = state.get("stage", "planning"), state.get("agent") or {}
+    if agent.get("stage") != stage:
+        agent = {"stage": stage, "seconds": 0.0, "timeouts": 0}
+    # The tasks of a batch run at the same time. Time between two processes is no task's.
+    return {**agent, "seconds": agent["seconds"] + max(state.get("elapsed") or [0.0])}
+
+
+def _in_time(state: State, stage: str, work: Work) -> tuple[State, bool]:
+    """Return changes of the state, and whether the worker has run out of its time for good.
+
+    A worker whose time is over is repeated: it has its time again, and what it brought stays.
+    """
+    agent, seconds = state.get("agent") or {}, work.settings.research_agent_seconds
+    if agent.get("stage") != stage:
+        agent = {"stage": stage, "seconds": 0.0, "timeouts": 0}
+    if agent["seconds"] < seconds - _SLACK:
+        return {"agent": agent}, False
+    again = {"stage": stage, "seconds": 0.0, "timeouts": agent["timeouts"] + 1}
+    update: State = {
+        "agent": again,
+        "timeouts": [{"stage": stage, "what": "agent", "seconds": seconds}],
+    }
+    if again["timeouts"] <= work.settings.research_fetch_retries:
+        return update, False
+    error = f"The worker of the stage {stage} did not end within {seconds:g} seconds."
+    # A resumed project has the whole time again.
+    return {**update, "agent": {}, "error": error}, True
+
+
+def _left(update: State, work: Work) -> float:
+    return work.settings.research_agent_seconds - float(update["agent"]["seconds"])
+
+
+def _search_tasks(pending: list[str], left: float, work: Work) -> tuple[list[SearchTask], str]:
     batch, fetches, missing = _batch(pending, work, "searching")
     seconds = work.budget.left("seconds", "searching")
     tasks: list[SearchTask] = [
-        {"task_query": each, "fetches": fetches, "seconds": seconds} for each in batch
+        {"task_query": each, "fetches": fetches, "seconds": seconds, "agent_seconds": left}
+        for each in batch
     ]
     return tasks, missing
 
 
-def _crawl_tasks(pending: list[str], work: Work) -> tuple[list[CrawlTask], str]:
+def _crawl_tasks(pending: list[str], left: float, work: Work) -> tuple[list[CrawlTask], str]:
     batch, fetches, missing = _batch(pending, work, "extracting")
     seconds = work.budget.left("seconds", "extracting")
     size = int(work.budget.left("bytes", "extracting") // max(1, len(batch)))
     if size < 1:
         return [], "bytes"
     tasks: list[CrawlTask] = [
-        {"task_url": each, "fetches": fetches, "bytes": size, "seconds": seconds} for each in batch
+        {
+            "task_url": each,
+            "fetches": fetches,
+            "bytes": size,
+            "seconds": seconds,
+            "agent_seconds": left,
+        }
+        for each in batch
     ]
     return tasks, missing
 
@@ -296,6 +353,16 @@ def _no_source(state: State) -> str | None:
         return None
     first = reasons[0][0]
     return f"No source answered. {first['source']}: {first['reason']}"
+
+
+def _no_page(state: State) -> str | None:
+    """Return why reading as a whole has failed: of no page, and all may answer later."""
+    rows = list((state.get("read") or {}).values())
+    if not rows or state.get("limits_hit") or any(row["ok"] for row in rows):
+        return None
+    if not all(row.get("retryable") for row in rows):
+        return None
+    return f"None of the {len(rows)} pages that were found could be read. {rows[0]['reason']}"
 
 
 def _may_retry(state: State, stage: str, work: Work) -> bool:
@@ -353,7 +420,10 @@ async def _saved(work: Work, state: State) -> None:
     from my_agent.research.snapshots import snapshot
 
     row = await find(work.key)
-    percentage = 0 if row is None else progress.view(row)["percentage"]
+    if row is None:
+        # The project was deleted.
+        return
+    percentage = progress.view(row)["percentage"]
     made = snapshot(state, work.key, await load(work.key), percentage)
     work.keep(made)
     await files.save(work.settings, work.key, made)

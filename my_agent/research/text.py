@@ -22,12 +22,19 @@ HEDGES = frozenset(listed(
     "alleges supposedly formerly previously former until once unlikely potentially proposed "
     "considering considers denied denies false wrong hypothetically some few many most "
     "several sometimes rarely often usually only expect expects believe believes predict "
-    "predicts"
+    "predicts doubt doubts doubted deny according except allege alleged questions questioned"
+)
+)
+# Behind a claim they narrow it: "14 hours with the screen off", "schools that pay for a year".
+CONDITIONS = frozenset(listed(
+    "with without that who whose which if when whenever unless except provided than less more "
+    "fewer during while where"
 )
 )
 QUALIFIERS = frozenset(listed(
     "about around approximately roughly nearly almost over under above below least most more "
-    "less fewer up to exceeding exceeds maximum minimum"
+    "less fewer up to exceeding exceeds maximum minimum start starts started starting begin "
+    "begins"
 )
 )
 CONJUNCTIONS = frozenset(listed(
@@ -68,6 +75,8 @@ MONTHS = (
 )
 )
 # fmt: on
+# Postgres cannot store NUL, and no database a lone surrogate.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _MONTH = "|".join(MONTHS)
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _US_DATE = re.compile(rf"\b({_MONTH})\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.IGNORECASE)
@@ -231,6 +240,16 @@ def numbers(text: str) -> list[str]:
 def names(text: str) -> set[str]:
     """Return the proper names of a text."""
     return {each.form for each in tokens(text) if each.kind == "name"}
+
+
+def storable(text: str) -> str:
+    """Return a text that every database can store: without NUL and lone surrogates."""
+    return _UNSTORABLE.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line that every database can store."""
+    return " ".join(storable(text).split())
 
 
 def cut(text: str, length: int) -> str:

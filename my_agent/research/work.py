@@ -117,7 +117,8 @@ class Work:
             live.project = await projects.find(self.key)
             live.looked_at = time.monotonic()
         if live.project is None:
-            return ""
+            # The project was deleted.
+            return "cancel"
         return live.project.flag if live.project.status in projects.ACTIVE else "cancel"
 
     def forbids(self, flag: Flag) -> bool:
@@ -175,7 +176,11 @@ class Work:
         moment = time.monotonic()
         if moment - live.beat_at >= self.settings.research_heartbeat_seconds:
             live.beat_at = moment
-            self._emit(await self._change(lambda found: found))
+            found = await self._change(lambda found: found)
+            if found is None:
+                # The project was deleted: nothing of it is written any more.
+                live.snapshot = None
+            self._emit(found)
         if live.snapshot and moment - live.backed_up_at >= files.BACKUP_SECONDS:
             live.backed_up_at = moment
             await files.back_up(self.settings, self.key, live.snapshot, latest=False)

@@ -1,30 +1,47 @@
-"""Answers: ask the model for an answer, in bounded time, and refuse an empty one."""
+"""Answers: ask the model for an answer, in bounded size and time, and refuse an empty one."""
 
 import asyncio
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
+from my_agent import token_budget
+from my_agent.models import ModelSettings
 from my_agent.tutor.state import FINISH
 
 # Reasons for which an answer ends before its end.
 CUT = frozenset({"length", "content_filter", "max_tokens"})
 
 
-async def ask(model: BaseChatModel, messages: list[BaseMessage], seconds: float) -> AIMessage:
+def budget(name: str | None) -> int:
+    """Return the tokens that the messages of one call may have.
+
+    Args:
+        name: name of the model; None: the configured one.
+    """
+    endpoint = ModelSettings.from_environment()
+    return token_budget.budget(name or endpoint.model, endpoint.context_tokens)
+
+
+async def ask(
+    model: BaseChatModel, system: str, messages: list[AnyMessage], seconds: float, tokens: int
+) -> AIMessage:
     """Return the model's answer. An answer that was cut says so in its `finish`.
 
     Args:
         model: the model that answers.
+        system: the system prompt. A client may send any; half of the budget is its own.
         messages: the conversation.
         seconds: maximum time of the whole answer.
+        tokens: budget of the call. The oldest messages are left out.
 
     Raises:
         ModelCallError: the model failed or was too slow, or its answer is empty.
     """
+    prompt = SystemMessage(token_budget.shorten(system, tokens // 2))
     try:
         async with asyncio.timeout(seconds):
-            answer = await model.ainvoke(messages)
+            answer = await model.ainvoke(token_budget.fit([prompt, *messages], tokens))
     except TimeoutError as error:
         # Imported late: the endpoint's client takes half a second to import.
         from my_agent.endpoint import ModelCallError

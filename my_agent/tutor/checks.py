@@ -11,7 +11,12 @@ from my_agent.tutor.rules.clauses import WISHES
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|«[^»\n]{1,400}»|\u2018[^\u2019\n]{1,400}\u2019"
 )
-_CODE = re.compile(r"`[^`\n]{1,400}`")
+# Between apostrophes, which are also inside words.
+_SINGLE = re.compile(r"(?<![\w'])'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){1,80}'(?!\w)")
+_CODE = re.compile(r"`[^`\n]{1,400}`|\b\w+\([^()\n]{0,80}\)|\bfor \w in \w+")
+_PATH = re.compile(r"(?<!\S)(?:~|\.{1,2}|[A-Za-z]:)?[/\\]\S+|\S+[/\\]\S+[/\\]\S+")
+# "Every one of them" is right in two words.
+_EVERY_ONE = re.compile(r"\b(?:every|any) one(?= of\b)", re.IGNORECASE)
 _ADDRESS = re.compile(r"\S+@\S+|(?:https?://|www\.)\S+")
 # Particles of names: Praça da Sé, Leonardo da Vinci, Ludwig van Beethoven.
 _PARTICLE = r"(?:d[aeo]s?|del|della|di|e|el|la|las|los|van|von|y)"
@@ -21,9 +26,14 @@ _CHAIN = re.compile(r"\b[A-ZÀ-Þ][\w'\u2019-]*[^\x00-\x7f][\w'\u2019-]*(?: [a-z
 
 def check(text: str) -> list[Issue]:
     """Return the mistakes in an English text; none for other languages. Blocks for milliseconds."""
+    return judge(text) or []
+
+
+def judge(text: str) -> list[Issue] | None:
+    """Return the mistakes in an English text; None: it is in another language, and unchecked."""
     harper = grammar.check(text)
     if harper is None:
-        return []
+        return None
     kept = list(protected(text))
     ruled = rules.check(text)
     # A rule corrects a pronoun, Harper the word beside it: "He name" must not become "His names".
@@ -36,7 +46,7 @@ def check(text: str) -> list[Issue]:
 
 def protected(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans that no check may change: quotes, addresses, names with particles."""
-    for pattern in (_CODE, _QUOTED, _ADDRESS, _NAME, _CHAIN):
+    for pattern in (_CODE, _PATH, _QUOTED, _SINGLE, _ADDRESS, _NAME, _CHAIN, _EVERY_ONE):
         for found in pattern.finditer(text):
             yield found.span()
 

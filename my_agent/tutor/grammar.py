@@ -168,7 +168,11 @@ def _spelling(text: str, lint: "Lint") -> str | None:
         # The suggestion for a wrong plural must not be a possessive.
         if remedy.endswith("'s") and remedy[:-2].lower() not in CONTRACTED:
             continue
-        return None if is_name and remedy not in CAPITALS else remedy
+        if remedy in CAPITALS:
+            return remedy
+        # "London" without its capital letter, or a word of another language, such as "praia".
+        is_foreign = remedy.lower() == word and not FOREIGN.isdisjoint(text.lower().split())
+        return None if is_name or is_foreign else remedy
     return None
 
 

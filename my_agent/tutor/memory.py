@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 # Mistakes that the answering model is told, and characters of each.
 MISTAKES, LONGEST = 5, 60
+# Answers after practice in which "stop" still means it.
+RECENT = 3
 
 
 async def about_learner() -> str:
@@ -63,9 +65,13 @@ async def practise(messages: list[AnyMessage]) -> AIMessage | None:
     open_id = last.additional_kwargs.get(EXERCISE) if isinstance(last, AIMessage) else None
     if open_id is None and practice.wish(text) is None:
         return None
+    answers = [each for each in messages if isinstance(each, AIMessage)][-RECENT:]
+    is_recent = any(each.additional_kwargs.get(PRACTICE) for each in answers)
 
     def work(connection: Connection, user: User) -> tuple[str, str | None] | None:
-        return practice.turn(connection, user, text, open_id, datetime.now(UTC))
+        return practice.turn(
+            connection, user, text, open_id, datetime.now(UTC), is_recent=is_recent
+        )
 
     found = await _run(work, write=True)
     if found is None:

@@ -9,7 +9,6 @@ from langchain_core.messages import (
     AnyMessage,
     HumanMessage,
     RemoveMessage,
-    SystemMessage,
 )
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -85,7 +84,9 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     read = window(state["messages"], turns=settings.window_turns, length=settings.window_length)
     about = await memory.about_learner()
     system = f"{context.system_prompt}\n\n{about}" if about else context.system_prompt
-    answer = await answers.ask(model, [SystemMessage(system), *read], settings.reply_seconds)
+    answer = await answers.ask(
+        model, system, read, settings.reply_seconds, answers.budget(context.model)
+    )
     answer.additional_kwargs[TIMESTAMP] = now()
     if (exercise_id := memory.open_exercise(state["messages"])) is not None:
         answer.additional_kwargs[practice.EXERCISE] = exercise_id
@@ -101,6 +102,7 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     context = _context(runtime)
     configured = TutorSettings.from_environment().correction_model
     if configured and context.correction_model in (None, configured):
+        name: str | None = configured
         model = await asyncio.to_thread(chat_model, configured)
     else:
         name = context.correction_model or context.model
@@ -116,8 +118,8 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
             # A command such as "practise" is no English to correct.
             return message, None
         async with slots:
-            found, complete = await turns.check(tenant, str(message.text), until)
-            return await _correct(message, model, before, found, complete)
+            found = await turns.check(tenant, str(message.text), until)
+            return await _correct(message, model, answers.budget(name), before, found)
 
     corrected = await asyncio.gather(*map(limited, waiting))
     return {
@@ -147,28 +149,34 @@ def _last_turn(messages: list[AnyMessage]) -> list[HumanMessage]:
 
 
 async def _correct(
-    message: HumanMessage, model: BaseChatModel, before: str, local: list[Issue], complete: bool
+    message: HumanMessage,
+    model: BaseChatModel,
+    tokens: int,
+    before: str,
+    local: turns.Found,
 ) -> tuple[HumanMessage, Correction | None]:
     """Return the message with its check, and its correction.
 
     The model judges what the local checks found. Without its answer, theirs counts.
     """
     text = str(message.text)
-    checked_by: list[Source] = ["rules", "harper"]
-    issues, explanation = local, ""
-    degraded: Problem | None = None if complete else "busy"
+    # Without a model, nothing checks other languages than English.
+    checked_by: list[Source] = ["rules", "harper"] if local.is_english else []
+    issues, explanation = local.issues, ""
+    degraded: Problem | None = None if local.complete else "busy"
     if not isinstance(model, OfflineChatModel):
         seconds = TutorSettings.from_environment().review_seconds
-        said = await review(model, text, before=before, findings=local, seconds=seconds)
+        said = await review(
+            model, text, before=before, findings=issues, seconds=seconds, tokens=tokens
+        )
         explanation = said.explanation
         if said.problem is None:
             # The model has read all of it, and knows the findings.
             degraded = None
-            confirmed = merge(said.issues, (each for each in local if _is_among(each, said.issues)))
-            issues = confirmed
+            issues = merge(said.issues, (each for each in issues if _is_among(each, said.issues)))
         else:
             degraded = said.problem
-            issues = merge(said.issues, local)
+            issues = merge(said.issues, issues)
         if said.answered:
             checked_by = ["model", *checked_by]
     found = correction(

@@ -1,17 +1,21 @@
 """The tutor's answers when no model is configured."""
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from my_agent.offline import OfflineChatModel
+
+OFFLINE = "I am offline"
 
 
 class OfflineTutor(OfflineChatModel):
     """Tell the learner that only the grammar check works."""
 
     def answer(self, messages: list[BaseMessage]) -> str:
-        """Return the same text for every conversation."""
+        """Return what works without a model: at first at length, then in a sentence."""
+        if any(isinstance(each, AIMessage) and each.text.startswith(OFFLINE) for each in messages):
+            return f"{OFFLINE}, but what you write is checked. Say “practise” for an exercise."
         return (
-            "I am offline: no language model is configured, so I cannot talk with you. What you "
+            f"{OFFLINE}: no language model is configured, so I cannot talk with you. What you "
             "write is still checked: if there are mistakes, a correction is shown next to your "
             "message. Say “practise” to correct your own sentences again. Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, "
             "and write again."

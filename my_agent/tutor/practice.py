@@ -17,33 +17,52 @@ EXERCISE = "exercise"
 PRACTICE = "practice"
 """Key in an answer's `additional_kwargs`: the answer was part of practice."""
 
+STOPPED = "We stop here. Say “practise” to go on later."
+NO_EXERCISE = "No exercise is open. Say “practise” for one."
+
 Wish = Literal["practise", "stop", "solution", "skip"]
+_POLITE = (
+    r"(?:(?:please|ok|okay|yes|no|now|so|thanks|thank you|por favor|obrigad[oa]|can we|let's|let us|"
+    r"i want to|i'd like to|i would like to|can i|could we|can you|could you|quero|vamos|posso|"
+    r"podemos),? )*"
+)
+_AFTER = r"(?:,? (?:please|now|again|thanks|thank you|for today|por favor|agora|hoje))*"
+_EXERCISE = r"(?:exercises?|practi[sc]e|practi[sc]ing|exerc[ií]cios?)"
+# The first that fits: "no more exercises" is no wish for more of them.
 _WISHES: tuple[tuple[Wish, re.Pattern[str]], ...] = (
-    (
-        "practise",
-        re.compile(
-            r"(?:please |ok,? |okay,? |yes,? |now |so |can we |let's |let us |i want to |i'd like to |can i |could we )*"
-            r"(?:practi[sc]e|quiz me|test me|give me (?:an?|another|some|more) exercises?|"
-            r"(?:do |start )?(?:an?|another|some|more|the|my)? ?exercises?|"
-            r"review my mistakes|practi[sc]e my mistakes)(?: (?:please|now|again))?"
-        ),
-    ),
     (
         "stop",
         re.compile(
-            r"(?:please )?(?:stop|enough|no more|cancel|quit)(?: (?:it|please|now|practi[sc]ing|for today))?"
+            rf"{_POLITE}(?:(?:stop|enough|that's enough|no more|cancel|quit|finish|end|parar?|chega|pare),? ?)+"
+            rf"(?: (?:it|this|here|with))*(?: (?:the |a |o |os |these |my )?{_EXERCISE})?{_AFTER}"
+        ),
+    ),
+    (
+        "practise",
+        re.compile(
+            rf"{_POLITE}(?:practi[sc]e|quiz me|test me|praticar|treinar|"
+            r"(?:give me|have|i want|i need|want)(?: (?:an?|another|some|more|the next) exercises?| exercises)|"
+            r"(?:do |start )?(?:an?|another|some|more|the|my)? ?exercises?|"
+            r"(?:um |outro |mais |fazer |me d[aáê] um )*exerc[ií]cios?|"
+            rf"review my mistakes|practi[sc]e my mistakes){_AFTER}"
         ),
     ),
     (
         "solution",
         re.compile(
-            r"(?:i (?:don't|do not|dont) know|no idea|i give up|(?:tell|show) me(?: the (?:answer|solution))?|"
-            r"what is the (?:answer|solution)|\?+|não sei|nao sei)"
+            r"(?:(?:sorry|hmm|um|no),? )*"
+            r"(?:i (?:don't|do not|dont) know(?: it| this| that)?|no idea|i give up|"
+            r"(?:tell|show) me(?: the (?:answer|solution))?|"
+            r"what(?:'s| is) the (?:right |correct )?(?:answer|solution)|\?+|n[ãa]o sei|desisto|"
+            r"qual (?:é|e) a resposta)"
         ),
     ),
     (
         "skip",
-        re.compile(r"(?:please )?(?:skip|next)(?: (?:it|this|this one|one|please|exercise))?"),
+        re.compile(
+            rf"{_POLITE}(?:skip|next|another one|pular?|pr[oó]xim[oa])"
+            rf"(?: (?:it|this|this one|one|exercise|esse|este))?{_AFTER}"
+        ),
     ),
 )
 _LEVEL = re.compile(
@@ -71,6 +90,8 @@ def stated(text: str) -> dict[str, str | None]:
 def wish(text: str) -> Wish | None:
     """Return what a message asks for; None: it is part of the conversation."""
     plain = " ".join(text.lower().replace("\u2019", "'").split()).strip(" .!")
+    if plain.strip("?"):
+        plain = plain.rstrip(" ?")
     for name, pattern in _WISHES:
         if pattern.fullmatch(plain):
             return name
@@ -78,7 +99,13 @@ def wish(text: str) -> Wish | None:
 
 
 def turn(
-    connection: Connection, user: User, text: str, open_id: str | None, now: datetime
+    connection: Connection,
+    user: User,
+    text: str,
+    open_id: str | None,
+    now: datetime,
+    *,
+    is_recent: bool = False,
 ) -> tuple[str, str | None] | None:
     """Answer a message that asks for an exercise or answers one.
 
@@ -88,16 +115,22 @@ def turn(
         text: the message.
         open_id: id of the exercise that the last answer asked, if it asked one.
         now: the current time.
+        is_recent: whether there was practice in the answers before, so that "stop" means it.
 
     Returns:
         The answer, and the id of the exercise that it asks. None: the message is conversation.
     """
     wanted = wish(text)
+    found = None if open_id is None else learner.mistake(connection, user, open_id)
+    if found is not None and exercises.grade(found, text) == "right":
+        # "Finish" answers an exercise about "to finish".
+        wanted = None
+    if wanted == "stop" and (is_recent or open_id is not None):
+        return STOPPED, None
     if open_id is None:
+        if wanted in ("skip", "solution") and is_recent:
+            return NO_EXERCISE, None
         return _ask(connection, user, now) if wanted == "practise" else None
-    found = learner.mistake(connection, user, open_id)
-    if wanted == "stop":
-        return "We stop here. Say “practise” to go on later.", None
     if wanted == "practise" or found is None:
         return _ask(connection, user, now) if wanted == "practise" else None
     if wanted == "skip":

@@ -8,10 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+)
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from my_agent import token_budget
 from my_agent.tutor import prompts
 from my_agent.tutor.corrections import Issue, IssueType
 
@@ -126,6 +133,7 @@ async def review(
     before: str = "",
     findings: list[Issue] | None = None,
     seconds: float = 30.0,
+    tokens: int = token_budget.MOST,
 ) -> Reviewed:
     """Ask a model for the issues in a message and a short explanation. Never raises for its answer.
 
@@ -137,17 +145,35 @@ async def review(
         before: the preceding answer, for context.
         findings: what the checks without a model found, for the model to judge.
         seconds: the time for all attempts.
+        tokens: budget of a call. What does not fit is left out: the answer before, then findings. A
+            message that alone is too long is not reviewed.
     """
-    asked: list[BaseMessage] = [SystemMessage(prompts.REVIEW)]
-    if before:
-        asked.append(AIMessage(before))
-    asked.append(HumanMessage(question(text, findings or [])))
+    asked = _asked(text, before, findings or [], tokens)
+    if asked is None:
+        logger.warning("The message is too long for the model; used the local checks")
+        return Reviewed(problem="length", answered=False)
     try:
         async with asyncio.timeout(seconds):
             return await _attempts(model, asked, text)
     except TimeoutError:
         logger.warning("Model review took longer than %s s; used the local checks", seconds)
         return Reviewed(problem="timeout", answered=False)
+
+
+def _asked(text: str, before: str, findings: list[Issue], tokens: int) -> list[BaseMessage] | None:
+    """Return the messages of a review that fit into a budget; None: not even the text does.
+
+    A message that is cut would be corrected wrongly, so nothing is cut.
+    """
+    some = len(findings)
+    for answer, offered in ((before, some), ("", some), ("", some // 4), ("", 0)):
+        asked: list[AnyMessage] = [SystemMessage(prompts.REVIEW)]
+        if answer:
+            asked.append(AIMessage(answer))
+        asked.append(HumanMessage(question(text, findings[:offered])))
+        if sum(map(token_budget.size, asked)) <= tokens:
+            return list(asked)
+    return None
 
 
 def question(text: str, findings: list[Issue]) -> str:

@@ -7,6 +7,7 @@ So a text is checked in pieces, and after each piece the next tenant has its tur
 import asyncio
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from my_agent.turns import Turns
 from my_agent.tutor import checks
@@ -22,26 +23,44 @@ _END = re.compile(r"[.!?\n]\s+|\s+")
 _turns = Turns("grammar")
 
 
-async def check(tenant: str, text: str, until: float) -> tuple[list[Issue], bool]:
-    """Return the mistakes found in a text before a deadline, and whether all of it was checked.
+@dataclass
+class Found:
+    """What the checks of a text found.
+
+    Attributes:
+        issues: the mistakes, in text order.
+        complete: whether the whole text was checked before the deadline.
+        is_english: whether any piece was. The checks do not read other languages.
+    """
+
+    issues: list[Issue] = field(default_factory=list)
+    complete: bool = True
+    is_english: bool = False
+
+
+async def check(tenant: str, text: str, until: float) -> Found:
+    """Return the mistakes found in a text before a deadline.
 
     Args:
         tenant: Whose turn it takes.
         until: The deadline on the event loop's clock. The pieces after it are not checked.
     """
-    issues: list[Issue] = []
+    done = Found()
     try:
         async with asyncio.timeout_at(until):
             for start, piece in pieces(text):
-                found = await _turns.run(tenant, lambda piece=piece: checks.check(piece))  # type: ignore[misc]
-                issues += [
+                found = await _turns.run(tenant, lambda piece=piece: checks.judge(piece))  # type: ignore[misc]
+                if found is None:
+                    continue
+                done.is_english = True
+                done.issues += [
                     {**each, "start": each["start"] + start, "end": each["end"] + start}
                     for each in found
                 ]
     except TimeoutError:
         # A long backlog must not delay the answer. The model reviews the whole text.
-        return issues, False
-    return issues, True
+        done.complete = False
+    return done
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -80,7 +80,14 @@ async def start(request: Request) -> None:
     if tenant_id is None:
         return
     key = projects.Key(tenant_id, str(project_id))
-    if body.project_id is not None and await projects.find(key) is not None:
+    known = None if body.project_id is None else await projects.find(key)
+    if known is not None and known.question != question:
+        # The thread may be another user's, of which this one learns nothing.
+        if await _find(request, str(project_id)) is not None:
+            detail = "The project has another question: start a new project for this one"
+            await request.refuse(409, {"error": "other_question", "detail": detail})
+        return
+    if known is not None:
         await progress(request, str(project_id))
         return
     # The project's row is made by its first run: a thread that another user has is refused first.
@@ -258,6 +265,30 @@ async def resume(request: Request) -> None:
         await _continue(request, *changed, body.limits)
 
 
+async def delete(request: Request) -> None:
+    """Delete a thread. If it is a project, delete its files, too. Its rows go with the thread."""
+    try:
+        thread_id = UUID(request.names["thread_id"])
+    except ValueError:
+        await request.pass_on()
+        return
+    tenant_id, _ = await _tenant(request)
+    if tenant_id is None:
+        return
+    answer = await request.call("DELETE", f"/threads/{thread_id}")
+    if 200 <= answer.status < 300:
+        from my_agent.research import files, projects
+        from my_agent.research.settings import ResearchSettings
+
+        # The platform has checked that the thread is the caller's.
+        key = projects.Key(tenant_id, str(thread_id))
+        try:
+            await files.remove(ResearchSettings.from_environment(), key)
+        except OSError:
+            logger.exception("The files of the deleted project %s were not removed", thread_id)
+    await request.relay(answer)
+
+
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
     "POST /research": start,
     "GET /research/{project_id}/progress": progress,
@@ -267,6 +298,7 @@ ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
     "POST /research/{project_id}/finish": finish,
     "POST /research/{project_id}/pause": pause,
     "POST /research/{project_id}/resume": resume,
+    "DELETE /threads/{thread_id}": delete,
 }
 
 
@@ -419,14 +451,29 @@ async def _continue(
         # The last run may still be storing its end.
         for _ in range(50):
             answer = await request.call("POST", f"/threads/{key.project_id}/runs", run)
-            if answer.status != 409:
+            begun = answer.status == 200 or (
+                answer.status == 409 and await _has_begun(request, project)
+            )
+            if begun or answer.status != 409:
                 break
             await asyncio.sleep(0.1)
-        if answer.status != 200:
-            await projects.change(key, lambda found: {"status": "paused"})
+        if not begun:
+            # A run that another request has started goes on.
+            await projects.change(
+                key, lambda found: {"status": "paused"} if found.status == "queued" else {}
+            )
             await request.relay(answer)
             return
     await _show(request, key, probe, status=202)
+
+
+async def _has_begun(request: Request, project: "Project") -> bool:
+    """Return whether another request, such as a second click, has started the project's next run."""
+    answer = await request.call("GET", f"/threads/{project.key.project_id}/runs")
+    runs = answer.content if answer.status == 200 else []
+    return any(
+        run["status"] in ("pending", "running") and run["run_id"] != project.run_id for run in runs
+    )
 
 
 async def _cancel_runs(request: Request, key: "Key", *, only: str) -> None:

@@ -133,9 +133,9 @@ class TutorEvents:
 
 
 def _check(message: Json) -> Json:
-    """Return how a message of the user was checked; null values if it is not known."""
-    check = message["additional_kwargs"].get("check") or {"checked_by": [], "degraded": None}
-    return {"message_id": message["id"], **check}
+    """Return how a message of the user was checked. Commands of practice are not checked."""
+    nothing: Json = {"checked_by": [], "degraded": None, "issues": 0}
+    return {"message_id": message["id"], **(message["additional_kwargs"].get("check") or nothing)}
 
 
 async def messages(request: Request) -> None:

@@ -1,5 +1,6 @@
 """Tenant: export or erase the data of one tenant (`threadhold tenant`)."""
 
+import shutil
 from pathlib import Path
 
 import click
@@ -63,6 +64,10 @@ def erase(program: Program, database_url: str | None, name: str, confirm: str | 
         click.echo(f"{table}: {count:,}")
     for path in done.files:
         click.echo(f"File that stays: {path}")
+    for folder in filter(Path.exists, program.tenant_folders(name)):
+        if confirm is not None:
+            shutil.rmtree(folder)
+        click.echo(f"{'Folder' if confirm is None else 'Removed folder'}: {folder}")
     if confirm is not None:
         click.echo(f"Erased {done.count:,} rows")
     else:

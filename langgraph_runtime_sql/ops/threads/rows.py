@@ -17,6 +17,7 @@ from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.limits import quotas, stored
+from langgraph_runtime_sql.ops.threads import dependents
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.statuses import ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
@@ -26,7 +27,11 @@ _PRIVATE = {"resting_status", "tenant", *_TTL}
 
 _INSERT = Prepared(InsertNew(threads))
 _BY_ID = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
-_DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
+_DELETE = Prepared(
+    threads.delete()
+    .where(threads.c.thread_id == bindparam("thread_id"))
+    .returning(threads.c.tenant)
+)
 
 
 class ThreadExists(HTTPException):
@@ -163,9 +168,16 @@ def merge_metadata(
 
 
 def delete(conn: Connection, thread_id: UUID) -> bool:
-    """Delete a thread with its runs, crons and checkpoints. Return False if it was missing."""
+    """Delete a thread with its runs, crons, checkpoints and the host's rows.
+
+    Returns:
+        Whether there was one.
+    """
     checkpoint.delete_thread(conn, thread_id)
-    return conn.execute(_DELETE, {"thread_id": thread_id}) > 0
+    deleted = conn.fetchone(_DELETE, {"thread_id": thread_id})
+    if deleted is not None:
+        dependents.delete_rows(conn, thread_id, deleted["tenant"])
+    return deleted is not None
 
 
 def renewed(row: Row, now: datetime) -> Row:

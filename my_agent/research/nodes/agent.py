@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -50,6 +51,39 @@ async def attempt(
             break
     usage = {"usage": work.budget.spent, "timeouts": timeouts}
     return {**update, **usage, **({"error": error} if error else {})}  # type: ignore[typeddict-item]
+
+
+async def part(
+    work: Work,
+    seconds: float,
+    once: Callable[[], Awaitable[State]],
+    timeouts: list[dict[str, Any]],
+) -> State:
+    """Run one task of a worker that has several, within what is left of the worker's time.
+
+    A task that runs out of time brings nothing. The supervisor counts the time of the worker as a
+    whole, and decides whether the task is repeated.
+
+    Args:
+        work: the surroundings.
+        seconds: the time that is left.
+        once: the task; returns the update of the state.
+        timeouts: those of single operations, which the task adds.
+    """
+    update: State = {}
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            update = await once()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        logger.warning("A task of the stage %s ran until the worker's time was over", work.stage)
+    except Stopped:
+        pass
+    elapsed = [min(seconds, time.monotonic() - began)]
+    usage = {"usage": work.budget.spent, "timeouts": timeouts, "elapsed": elapsed}
+    return {**update, **usage}  # type: ignore[typeddict-item]
 
 
 def hit(state: State, *names: str) -> list[str]:

@@ -12,7 +12,7 @@ from my_agent.research.pages import Reading
 from my_agent.research.snapshots import TITLE
 from my_agent.research.state import EMPTY, Input, State
 from my_agent.research.supervisor import page_row
-from my_agent.research.text import cut
+from my_agent.research.text import content, cut, one_line
 from my_agent.research.work import Work
 
 MAX_QUESTION = 2000
@@ -50,6 +50,8 @@ async def begin(state: State, config: RunnableConfig) -> State:
         update["limits_hit"] = []
     else:
         update["limits_hit"] = []
+    if not is_new and state.get("error"):
+        update = {**update, **await _again(work, state)}
 
     def started(found: dict[str, Any]) -> dict[str, Any]:
         if is_new:
@@ -69,6 +71,19 @@ async def begin(state: State, config: RunnableConfig) -> State:
     return update
 
 
+async def _again(work: Work, state: State) -> State:
+    """Return what a failed project tries again: all searches, or all pages, if each one failed."""
+    update: State = {"retries": {}}
+    # mypy: None empties these channels.
+    if not state.get("results"):
+        update["searched"] = None  # type: ignore[typeddict-item]
+    read = state.get("read") or {}
+    if read and not any(row["ok"] for row in read.values()):
+        await pages.forget(work.key)
+        update["read"] = None  # type: ignore[typeddict-item]
+    return update
+
+
 def checked(input: Input | State) -> str:
     """Return the question on one line.
 
@@ -76,11 +91,14 @@ def checked(input: Input | State) -> str:
         BadQuestion: there is none, or it is too long.
     """
     question = input.get("question")
-    if not isinstance(question, str) or not any(map(str.isalnum, question)):
+    question = one_line(question) if isinstance(question, str) else ""
+    if not any(map(str.isalnum, question)):
         raise BadQuestion("Send a `question` with words, such as a product and what to find out")
+    if not content(question):
+        raise BadQuestion("Name what the question is about, such as a product")
     if len(question) > MAX_QUESTION:
         raise BadQuestion(f"The question must have at most {MAX_QUESTION} characters")
-    return " ".join(question.split())
+    return question
 
 
 async def _restored(work: Work, found: ProjectSnapshot) -> State:

@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 
 from my_agent.research import compression, crawling, pages
 from my_agent.research.model import CrawledPage, CrawlFailure
-from my_agent.research.nodes.agent import attempt
+from my_agent.research.nodes.agent import part
 from my_agent.research.pages import Reading
 from my_agent.research.state import CrawlTask, State
 from my_agent.research.supervisor import failure_row, page_row
@@ -32,7 +32,7 @@ async def extractor(state: CrawlTask, config: RunnableConfig) -> State:
             await work.ended(url)
         return {"read": {url: _row(known)}}
 
-    return await attempt(work, work.settings.research_fetch_retries, once, timeouts)
+    return await part(work, task["agent_seconds"], once, timeouts)
 
 
 async def _read(work: Work, task: CrawlTask, timeouts: list[dict[str, Any]]) -> Reading:

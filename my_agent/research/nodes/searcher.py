@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 
 from my_agent.research import sources
 from my_agent.research.model import SearchOutcome, as_dict
-from my_agent.research.nodes.agent import attempt
+from my_agent.research.nodes.agent import part
 from my_agent.research.state import SearchTask, State
 from my_agent.research.work import Work
 
@@ -46,4 +46,4 @@ async def searcher(state: SearchTask, config: RunnableConfig) -> State:
         }
         return {"searched": {query: said}, "found": [as_dict(each) for each in outcome.results]}
 
-    return await attempt(work, work.settings.research_fetch_retries, once, timeouts)
+    return await part(work, task["agent_seconds"], once, timeouts)

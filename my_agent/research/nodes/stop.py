@@ -48,10 +48,11 @@ async def stop(state: State, config: RunnableConfig) -> Command[Literal["supervi
     if status == "cancelled" and not state.get("report"):
         update = {**update, **await asyncio.to_thread(_partial, state, work, read)}
     whole: State = {**state, **update}
-    percentage = 0
     row = await projects.find(work.key)
-    if row is not None:
-        percentage = progress.view(row)["percentage"]
+    if row is None:
+        work.leave()
+        raise ResearchFailed("The project was deleted.")
+    percentage = progress.view(row)["percentage"]
     await files.save(work.settings, work.key, snapshot(whole, work.key, read, percentage))
     error = state.get("error") if status == "failed" else None
     if not await projects.end(work.key, status, error):

@@ -1,7 +1,7 @@
 """The report as Markdown."""
 
 from my_agent.research.model import Claim, Report, SourceRow
-from my_agent.research.report.escaping import cell, inline
+from my_agent.research.report.escaping import cell, inline, link
 from my_agent.research.report.mermaid import diagrams
 
 OFFLINE = (
@@ -42,7 +42,7 @@ def render(report: Report) -> str:
     if report.ledger:
         lines += ["## Quotes", ""]
         lines += [
-            f"- [{each.id}] “{inline(each.quote)}” {inline(each.url)}" for each in report.ledger
+            f"- [{each.id}] “{inline(each.quote)}” {link(each.url)}" for each in report.ledger
         ]
         lines.append("")
     lines += ["## Sources", "", "| Title | URL | Published | Origin | Quality | Read |"]
@@ -60,7 +60,7 @@ def _claim(claim: Claim) -> str:
 
 def _source(row: SourceRow) -> str:
     cells = (
-        *(cell(row.title), cell(row.url), cell(row.published or ""), cell(row.origin)),
+        *(cell(row.title), link(row.url) or "-", cell(row.published or ""), cell(row.origin)),
         *(f"{row.quality:.2f}", "yes" if row.crawled else "no"),
     )
     return f"| {' | '.join(cells)} |"

@@ -5,13 +5,14 @@ import threading
 import time
 from collections import OrderedDict
 from datetime import date
+from html.parser import HTMLParser
 
 import feedparser
 
 from my_agent.research.model import SearchResult
 from my_agent.research.settings import ResearchSettings
-from my_agent.research.sources.web import SearchFailed, clean
-from my_agent.research.text import content
+from my_agent.research.sources.web import SearchFailed
+from my_agent.research.text import content, one_line, storable
 from my_agent.web.fetch import SiteError, get
 
 KINDS = (
@@ -22,6 +23,7 @@ MAX_BYTES = 4 * 2**20
 KEPT_FEEDS = 20
 RESULTS = 20
 SNIPPET = 1000
+_APART = ("p", "br", "div", "li", "td", "th", "tr", "h1", "h2", "h3", "h4")
 
 _lock = threading.Lock()
 _kept: OrderedDict[str, tuple[float, list[SearchResult]]] = OrderedDict()
@@ -85,8 +87,8 @@ def parse(body: bytes) -> list[SearchResult]:
         raise SearchFailed("The address answers with something else than a feed.")
     return [
         SearchResult(
-            url=each.link,
-            title=clean(each.get("title", each.link)),
+            url=storable(each.link),
+            title=one_line(each.get("title", each.link)),
             source="rss",
             snippet=_text(each.get("summary", ""))[:SNIPPET],
             # Without the class's own `get`, which replaces one date by the other and warns.
@@ -99,11 +101,26 @@ def parse(body: bytes) -> list[SearchResult]:
 
 def _text(html: str) -> str:
     """Return the text of a summary, which may be HTML."""
-    if "<" not in html:
-        return clean(html)
-    from lxml.html import fromstring
+    reader = _Words()
+    reader.feed(html)
+    reader.close()
+    return one_line("".join(reader.found))
 
-    return clean(fromstring(f"<div>{html}</div>").text_content())
+
+class _Words(HTMLParser):
+    """Collects the text between tags."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.found.append(data)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        # The words of two paragraphs or cells are no single word.
+        if tag in _APART:
+            self.found.append(" ")
 
 
 def _date(parsed: time.struct_time | None) -> str | None:

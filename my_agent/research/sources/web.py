@@ -1,7 +1,6 @@
 """Engines that search the web. Another engine is one more class."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import orjson
@@ -10,10 +9,13 @@ from ddgs.exceptions import DDGSException
 
 from my_agent.research.model import SearchResult
 from my_agent.research.settings import ResearchSettings
+from my_agent.research.text import one_line, storable
 from my_agent.web.fetch import SiteError, get
 
 RESULTS = 10
 MAX_BYTES = 2**20
+# Address, title, text and date of a result.
+Row = tuple[str, str | None, str | None, str | None]
 # The quality of the first result and of the last one.
 _BEST, _WORST = 0.8, 0.4
 
@@ -52,7 +54,7 @@ class Duck:
             if "no results" in str(error).lower():
                 return []
             raise SearchFailed("The web could not be searched.") from error
-        rows = [
+        rows: list[Row] = [
             (str(each.get("href", "")), each.get("title"), each.get("body"), None) for each in found
         ]
         return ranked(rows, query)
@@ -81,7 +83,7 @@ class Searxng:
         try:
             answer = await get(url, allowed, kinds=("application/json",), max_bytes=MAX_BYTES)
             found = orjson.loads(answer.body)["results"]
-            rows = [
+            rows: list[Row] = [
                 (
                     str(each["url"]),
                     each.get("title"),
@@ -106,26 +108,19 @@ def engines(settings: ResearchSettings) -> list[Engine]:
     return [Duck(settings.research_search_seconds)]
 
 
-def ranked(
-    rows: Sequence[tuple[str, str | None, str | None, str | None]], query: str
-) -> list[SearchResult]:
+def ranked(rows: list[Row], query: str) -> list[SearchResult]:
     """Return results of an engine: rows of address, title, text and date, the best first."""
     step = (_BEST - _WORST) / max(1, len(rows) - 1)
     return [
         SearchResult(
-            url=url,
-            title=clean(title or url),
+            url=storable(url),
+            title=one_line(title or url),
             source="web",
-            snippet=clean(text or ""),
-            published=(published or "")[:10] or None,
+            snippet=one_line(text or ""),
+            published=one_line(published or "")[:10] or None,
             quality=round(_BEST - step * number, 2),
             query=query,
         )
         for number, (url, title, text, published) in enumerate(rows)
         if url.startswith(("http://", "https://"))
     ]
-
-
-def clean(text: str) -> str:
-    """Return a text on one line. Postgres cannot store NUL."""
-    return " ".join(text.replace("\0", "").split())

@@ -63,7 +63,7 @@ def _am_is(match: re.Match[str]) -> str:
 
 _PREPOSITIONS: tuple[Pattern, ...] = (
     _prep(
-        rf"\b[[in]] (?:(?:the )?\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}|{_MONTH} \d{{1,2}}\b(?! ?\d))",
+        rf"\b[[in]] (?:(?:the )?\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?! ?\d))",
         "on",
         "A day needs “on”.",
     ),
@@ -140,6 +140,13 @@ _PREPOSITIONS: tuple[Pattern, ...] = (
         "",
         "We go home.",
     ),
+    pattern(
+        "word_order",
+        r"\bexplain(?:ed|s)? [[(?P<who>me|us|him|them) (?P<what>(?:the|my|your|his|our|this|that|a) \w+)]]"
+        r"(?=[.,;!?]|$| (?:twice|again|yesterday|today|very|carefully|because|before|after)\b)",
+        lambda m: f"{m['what']} to {m['who']}",
+        "We explain something to somebody.",
+    ),
     _prep(
         r"\bexplain(?:ed|s)? [[(?:me|us|him|them)]] (?=the|my|how|why|what|this|that|a)",
         lambda m: f"to {m['wrong'].lower()}",
@@ -184,6 +191,11 @@ _PREPOSITIONS: tuple[Pattern, ...] = (
         r"\b(?:spend|spends|spent) [^.,;]{1,24}?\bmoney [[(?:in|with)]]\b",
         "on",
         "We spend money on something.",
+    ),
+    _prep(
+        rf"\b[[during]] (?={_NUMBER} {_UNIT}\b(?! of))",
+        "for",
+        "A length of time needs “for”.",
     ),
     _prep(
         rf"\b[[since]] (?:{_NUMBER} {_UNIT}|a long time)\b(?! ago)",
@@ -232,12 +244,41 @@ _PREPOSITIONS: tuple[Pattern, ...] = (
 
 def _state(match: re.Match[str]) -> str:
     who = match["who"].lower()
-    if match["wrong"].lower() == "had":
+    if match["wrong"].lower().startswith("had"):
         return "were" if who in {"you", "we", "they"} else "was"
     return _am_is(match)
 
 
+def _age(match: re.Match[str]) -> str:
+    return f"{_state(match)} {match['age']} years old"
+
+
+def _can(match: re.Match[str]) -> str:
+    can = "Can" if match["wrong"][0].isupper() else "can"
+    return f"{can} {match['who']}"
+
+
 _WORDS: tuple[Pattern, ...] = (
+    # Two years may be what is left; nobody who writes this is two years old.
+    _word(
+        r"\b(?P<who>I|you|he|she|we|they) [[(?:have|has|had) (?P<age>[1-9]\d|ten|eleven|"
+        r"twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?) years]]"
+        r"(?=[.,;!]|$| and (?:I|he|she|my|his|her|live|work)\b)",
+        _age,
+        "In English we are 25 years old.",
+    ),
+    pattern(
+        "word_order",
+        r"\b[[(?:do|does) (?P<who>you|he|she|they|we) can]]\b",
+        _can,
+        "“Can” makes its question without “do”.",
+    ),
+    pattern(
+        "verb_form",
+        r"\blet(?:'|\u2019)s [[to ]](?=\w)",
+        "",
+        "“Let's” has the plain verb.",
+    ),
     _word(
         r"\b(?P<who>I|you|he|she|we|they) (?:always |also |really )?[[(?:have|has|had)]] "
         r"(?=(?:very |so |really )?(?:hungry|thirsty|afraid|sleepy|scared|happy|sad|tired|lucky)\b|"
@@ -389,6 +430,7 @@ _LANGUAGES = (
     r"chinese|japanese|russian|dutch|swedish|greek|mexican|canadian|australian|african|european)"
 )
 _CAPITALS: tuple[Pattern, ...] = (
+    pattern("spelling", r"\b[[brasil]]\b", "Brazil", "The country is “Brazil” in English."),
     pattern(
         "capitalization",
         rf"\b[[(?-i:{_LANGUAGES})]]\b",

@@ -9,6 +9,8 @@ from uuid import uuid4
 
 import pytest
 
+from my_agent.research import projects
+from tests.support import databases
 from tests.support.policy import Member, member
 from tests.support.research import (
     ARTICLES,
@@ -109,6 +111,56 @@ async def test_repeated_start_starts_one_project(ada: Member, world: World) -> N
     assert sorted(each.status_code for each in answers) == [200, 200, 200, 200, 201]
     await until(ada, body["project_id"], "completed")
     assert sorted(fetched(world.web)) == sorted(ARTICLES)
+    other = await ada.http.post("/research", json={**body, "question": "What does Heron cost?"})
+    assert (other.status_code, other.json()["error"]) == (409, "other_question")
+    assert world.server is not None
+    async with member(world.server, "bob", tenant_of(ada)) as bob:
+        for question in (QUESTION, "What does Heron cost?"):
+            hidden = await bob.http.post("/research", json={**body, "question": question})
+            assert hidden.status_code == 404
+
+
+async def test_project_whose_pages_all_failed_reads_them_after_resume(
+    ada: Member, world: World
+) -> None:
+    whole = dict(world.web.pages)
+    for name in ARTICLES:
+        world.web.pages[f"/news/{name}"] = Page(b"down", 503)
+    project = await started(ada)
+    failed = await until(ada, project, "failed")
+    assert "None of the 4 pages" in failed["error"]
+    world.web.pages.update(whole)
+    await control(ada, project, "resume")
+    await until(ada, project, "completed")
+    assert claims(await report(ada, project))
+
+
+async def test_failed_search_is_repeated_after_resume(ada: Member, world: World) -> None:
+    feed = world.web.pages.pop("/news/feed")
+    project = await started(ada)
+    failed = await until(ada, project, "failed")
+    assert "No source answered" in failed["error"]
+    world.web.pages["/news/feed"] = feed
+    await control(ada, project, "resume")
+    await until(ada, project, "completed")
+    assert claims(await report(ada, project))
+
+
+async def test_cancel_after_resume_counts(ada: Member, world: World) -> None:
+    held = _hold(world, "/news/old-prices")
+    project = await started(ada)
+    await asyncio.to_thread(held.reached.wait, 60)
+    for what in ("pause", "resume", "finish", "cancel"):
+        await control(ada, project, what)
+    held.release()
+    await until(ada, project, "cancelled")
+
+
+async def test_route_and_run_create_one_row_at_the_same_time(product_database: str) -> None:
+    for number in range(20):
+        key = projects.Key("t", f"p{number}")
+        made = await asyncio.gather(*(projects.create(key, "q") for _ in range(4)))
+        assert sorted(made) == [False, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +168,7 @@ async def test_repeated_start_starts_one_project(ada: Member, world: World) -> N
     [
         ({"question": ""}, "question"),
         ({"question": "?!"}, "question"),
+        ({"question": "a"}, "Name what"),
         ({"question": "x" * 2001}, "2000"),
         ({}, "question"),
         ({"question": "x", "limits": {"euros": 3}}, "euros"),
@@ -186,10 +239,13 @@ async def test_paused_project_goes_on_without_a_repeated_fetch(ada: Member, worl
     await asyncio.sleep(0.5)
     assert fetched(world.web) == before
     assert (await ada.http.post(f"/research/{project}/pause")).status_code == 202
+    # The project must not be complete before the last of the requests.
+    held = _hold(world, f"/news/{min(set(ARTICLES) - set(before))}")
     answers = await asyncio.gather(
         *(ada.http.post(f"/research/{project}/resume", json={}) for _ in range(3))
     )
-    assert {each.status_code for each in answers} == {202}
+    assert {each.status_code for each in answers} == {202}, [each.text for each in answers]
+    held.release()
     await until(ada, project, "completed")
     assert sorted(fetched(world.web)) == sorted(ARTICLES)
 
@@ -255,6 +311,44 @@ async def test_other_users_see_no_project(ada: Member, world: World) -> None:
             )
             assert answer.status_code in (404, 409)
     assert (await progress(ada, project))["status"] == "completed"
+
+
+async def test_deleted_project_leaves_no_row_and_no_file(ada: Member, world: World) -> None:
+    kept, gone = await started(ada), await started(ada)
+    await until(ada, kept, "completed")
+    await until(ada, gone, "completed")
+    folder = world.folder / "task-data" / tenant_of(ada)
+    assert world.server is not None
+    async with member(world.server, "bob", tenant_of(ada)) as other:
+        assert (await other.http.delete(f"/threads/{gone}")).status_code == 404
+    assert gone in remains(world, folder)
+    answer = await ada.http.delete(f"/threads/{gone}")
+    assert answer.status_code == 204, answer.text
+    assert (await ada.http.get(f"/research/{gone}/progress")).status_code == 404
+    left = remains(world, folder)
+    assert gone not in left
+    assert kept in left
+    assert (await report(ada, kept))["status"] == "completed"
+
+
+async def test_project_that_is_deleted_while_it_works_leaves_nothing(
+    ada: Member, world: World
+) -> None:
+    world.web.gate.clear()
+    project = await started(ada)
+    await at(ada, project, "searching")
+    answer = await ada.http.delete(f"/threads/{project}")
+    assert answer.status_code == 204, answer.text
+    world.web.gate.set()
+    await asyncio.sleep(1.5)
+    assert project not in remains(world, world.folder / "task-data" / tenant_of(ada))
+
+
+def remains(world: World, folder: Path) -> str:
+    """Return all rows of the research tables and the names of all files below a folder."""
+    rows = databases.contents(world.folder / "data.db")
+    found = [str(row) for name in ("research_projects", "research_pages") for row in rows[name]]
+    return "\n".join([*found, *map(str, folder.rglob("*"))])
 
 
 # --- progress and force

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,42 @@ async def test_slow_page_is_recorded_retried_and_left_out(
     assert (row["ok"], "0.3 seconds" in row["reason"]) == (False, True)
     assert [each["stage"] for each in state["timeouts"]] == ["extracting"] * 2
     assert "Skarra costs 20 euros a month for each user." in claims(state["report"])
+
+
+async def test_extractor_with_too_many_slow_pages_is_repeated_where_it_stopped(
+    tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESEARCH_PARALLEL", "1")
+    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "1.5")
+    for name in ARTICLES:
+        page = web.pages[f"/news/{name}"]
+        body = page.body
+        web.pages[f"/news/{name}"] = Page(lambda body=body: slow(body), 200, page.headers)
+    with using(f"sqlite:///{tmp_path}/first.db"):
+        state = await graph.ainvoke({"question": QUESTION}, CONFIG)
+    assert {"stage": "extracting", "what": "agent", "seconds": 1.5} in state["timeouts"]
+    assert sum(row["ok"] for row in state["read"].values()) == len(ARTICLES)
+    # Only a page whose reading was stopped is read again.
+    assert len(fetched(web)) <= len(ARTICLES) + 1
+    assert "Skarra costs 20 euros a month for each user." in claims(state["report"])
+
+
+def slow(body: bytes) -> bytes:
+    time.sleep(0.6)
+    return body
+
+
+async def test_searcher_without_end_fails_the_project(
+    tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "0.5")
+    page = web.pages["/news/feed"]
+    never = threading.Event()
+    web.pages["/news/feed"] = Page(lambda: b"x" * never.wait(8), 200, page.headers)
+    with using(f"sqlite:///{tmp_path}/first.db"):
+        with pytest.raises(ResearchFailed, match=r"searching did not end within 0\.5 seconds"):
+            await graph.ainvoke({"question": QUESTION}, CONFIG)
+        found = await projects.find(KEY)
+        never.set()
+    assert found is not None
+    assert (found.status, found.progress["timeouts"]) == ("failed", 2)

@@ -78,15 +78,20 @@ async def test_model_plans_analyzes_and_chooses(ada: Member, endpoint: OpenAISer
     teach(
         endpoint,
         analyzer=analyzed(
-            statement(PRICE, "Skarra costs 20 euros a month."),
+            statement(PRICE, "Skarra costs 20 euros a month for each user."),
             statement("Skarra lacks a mobile app.", kind="weaknesses"),
         ),
-        reporter=chosen((2, "Skarra lacks a mobile app."), (1, "Skarra costs 20 euros a month.")),
+        reporter=chosen(
+            (2, "Skarra lacks a mobile app."), (1, "Skarra costs 20 euros a month for each user.")
+        ),
     )
     project = await started(ada)
     done = await until(ada, project, "completed")
     found = await report(ada, project)
-    assert claims(found) == ["Skarra costs 20 euros a month.", "Skarra lacks a mobile app."]
+    assert claims(found) == [
+        "Skarra costs 20 euros a month for each user.",
+        "Skarra lacks a mobile app.",
+    ]
     assert [section["title"] for section in found["sections"]] == ["Key findings", "Weaknesses"]
     assert not found["offline"]
     assert calls(endpoint) == ["planner", "analyzer", "reporter"]

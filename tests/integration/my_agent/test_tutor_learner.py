@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from my_agent import token_budget
 from my_agent.database import database
 from my_agent.tutor import exercises, learner, practice
 from my_agent.tutor.corrections import Correction, Issue, correction
@@ -18,6 +19,8 @@ from tests.support.tutor import WRONG, asked, data, found, is_review, of_endpoin
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
+# Context window of the model, in tokens.
+WINDOW = 4096
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -173,6 +176,16 @@ def test_statements_and_wishes_are_read() -> None:
         practice.wish(text)
         for text in ("Practise!", "can we practice please", "I practise football.", "Stop.", "?")
     ] == ["practise", "practise", None, "stop", "solution"]
+    wishes = {
+        "stop": ("no more exercises please", "OK, stop the exercise", "stop stop", "Chega!"),
+        "practise": ("Can I have an exercise?", "quero praticar", "um exercício, por favor"),
+        "skip": ("another one", "skip this one", "próxima"),
+        "solution": ("não sei", "what's the answer?", "Sorry, I don't know"),
+        None: ("The stop is here.", "I finish work at six.", "No, thanks.", "I need exercise."),
+    }
+    assert {name: [practice.wish(each) for each in texts] for name, texts in wishes.items()} == {
+        name: [name] * len(texts) for name, texts in wishes.items()
+    }
 
 
 # --- over HTTP
@@ -183,6 +196,7 @@ def online(
     each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
     limits = {"TUTOR_REVIEW_SECONDS": "2", "TUTOR_REPLY_SECONDS": "4"}
+    limits["OPENAI_CONTEXT_TOKENS"] = str(WINDOW)
     with tutoring(tmp_path_factory.mktemp("learner"), **of_endpoint(endpoint), **limits) as server:
         yield server
 
@@ -287,6 +301,57 @@ async def test_exercises_in_the_conversation(ada: Member, model: OpenAIServer) -
     assert answer.startswith("Not right. The sentence is: “She doesn't like tea.”")
     # Neither commands nor wrong answers become mistakes.
     assert len((await ada.get("/tutor/profile"))["mistakes"]) == 2
+
+
+async def test_stop_ends_practice_and_never_reaches_the_model(
+    ada: Member, model: OpenAIServer
+) -> None:
+    _, thread = await say_to(ada, "He can finishes the report.")
+    await say_to(ada, "She don't like tea.", thread)
+    calls = len(asked(model))
+    answer, _ = await say_to(ada, "Can I have an exercise?", thread)
+    assert "> He can finishes the report." in answer
+    # The corrected words alone are an answer, even if they look like a command.
+    answer, _ = await say_to(ada, "finish", thread)
+    assert answer.startswith("Right")
+    answer, _ = await say_to(ada, "no more exercises, please", thread)
+    assert answer == practice.STOPPED
+    for late in ("Stop!", "chega", "I want to stop"):
+        answer, _ = await say_to(ada, late, thread)
+        assert answer == practice.STOPPED
+    answer, _ = await say_to(ada, "I don't know", thread)
+    assert answer == practice.NO_EXERCISE
+    assert len(asked(model)) == calls
+    [tea] = [
+        each for each in (await ada.get("/tutor/profile"))["mistakes"] if "tea" in each["wrong"]
+    ]
+    assert tea["reviews"] == 0
+    # Long after practice, the word is part of the conversation.
+    for _ in range(3):
+        await say_to(ada, "We talk about the bus.", thread)
+    answer, _ = await say_to(ada, "Stop.", thread)
+    assert answer == "Well said."
+
+
+async def test_long_history_is_cut_to_the_models_window(ada: Member, model: OpenAIServer) -> None:
+    _, thread = await say_to(ada, "Hello.")
+    seed = [
+        {"role": role, "content": f"{turn} ".ljust(length, "\N{CJK UNIFIED IDEOGRAPH-6F22}")}
+        for turn in range(20)
+        for role, length in (("user", 100), ("assistant", 900))
+    ]
+    body = {"values": {"messages": seed}, "as_node": "reply"}
+    assert (await ada.http.post(f"/threads/{thread}/state", json=body)).is_success
+    model.reset()
+    teach(model)
+    await say_to(ada, WRONG, thread)
+    for request in [*asked(model), *asked(model, review=True)]:
+        size = sum(token_budget.estimate(each["content"]) for each in request["messages"])
+        assert size < 0.75 * WINDOW
+        assert WRONG in request["messages"][-1]["content"]
+    [answering] = asked(model)
+    assert [each["role"] for each in answering["messages"]][:2] == ["system", "user"]
+    assert len(answering["messages"]) > 2
 
 
 # --- failures of the model

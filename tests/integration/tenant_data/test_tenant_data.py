@@ -146,7 +146,7 @@ async def test_nothing_is_erased_without_the_exact_name(run: Run, path: Path) ->
 
 
 async def test_after_an_erase_no_byte_is_left_and_other_tenants_and_the_audit_chain_stay(
-    run: Run, path: Path, each_database: str
+    run: Run, path: Path, each_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = {
         table: [row for row in rows if OTHER in "".join(row)]
@@ -155,9 +155,17 @@ async def test_after_an_erase_no_byte_is_left_and_other_tenants_and_the_audit_ch
         if not table.startswith("chat_passage_words")
     }
     assert bytes_of(path, each_database).count(CANARY.encode()) > 20, "the search finds nothing"
+    research = path.parent / "task-data"
+    monkeypatch.setenv("RESEARCH_DATA_FOLDER", str(research))
+    for name in (CANARY, OTHER):
+        (research / name / "backups").mkdir(parents=True)
+        (research / name / "project.md").write_text(name)
+    assert f"Folder: {research / CANARY}" in run("tenant", "erase", CANARY).output
+    assert (research / CANARY).exists()
     done = run("tenant", "erase", CANARY, "--confirm", CANARY)
     assert done.exit_code == 0, done.output
     assert f"{CANARY}.md" in done.output
+    assert [each.name for each in research.iterdir()] == [OTHER]
     left = bytes_of(path, each_database)
     assert OTHER.encode() in left
     assert CANARY.encode() not in left

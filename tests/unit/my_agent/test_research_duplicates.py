@@ -86,6 +86,8 @@ def test_many_results_are_compressed() -> None:
     assert points[0].startswith("Acme costs 10 euros")
     table = compression.table([result(1, "a | b\n`c`")])
     assert table.splitlines()[-1].count(" | ") == 4
+    assert found[0].key_points == tuple(compression.key_points(text * 4))
+    assert compression.compress_results(found) == found
 
 
 def test_long_page_is_compressed() -> None:

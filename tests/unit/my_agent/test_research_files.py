@@ -1,6 +1,7 @@
 """State files, backups, duplicates and escaping of research projects."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from my_agent.research import backups, state_file
+from my_agent.research.compression import compress_results
 from my_agent.research.model import (
     Analysis,
     Claim,
@@ -64,6 +66,24 @@ def test_state_file_gives_the_state_back(state: ProjectSnapshot) -> None:
     ]
     # No title of a page has become a heading of ours.
     assert headings[1:] == ["Search results", "Pages", "Analysis", "Citations"]
+
+
+@pytest.mark.parametrize(("count", "tables"), [(50, 1), (51, 2)])
+def test_many_results_are_summarized_in_a_table_of_their_own(count: int, tables: int) -> None:
+    text = f"Skarra costs 20 euros. {HOSTILE} Birds sing in the harbour. " * 9
+    found = [SearchResult(f"https://{n}.example/", HOSTILE, "web", text) for n in range(count)]
+    state = replace(snapshot(), results=tuple(compress_results(found)))
+    content = state_file.render(state)
+    assert state_file.parse(content) == state
+    tokens = MarkdownIt().enable("table").parse(content.split("---\n", 2)[2])
+    assert sum(each.type == "table_open" for each in tokens) == tables
+    # A header and the results, in each table; no word of a page makes a row or a cell.
+    assert sum(each.type == "tr_open" for each in tokens) == tables * (count + 1)
+    assert sum(each.type == "td_open" for each in tokens) == tables * count * 5
+    if tables == 2:
+        assert all(
+            len(each.snippet) < 200 and 1 <= len(each.key_points) < 5 for each in state.results
+        )
 
 
 @pytest.mark.parametrize("bad", ["../x", "a/b", "", ".", "a\\b", "x" * 200, "a\x00"])

@@ -122,6 +122,18 @@ def test_bundled_pages_do_not_answer_other_questions(query: str) -> None:
     assert corpus.search(query) == []
 
 
+def test_texts_of_results_can_be_stored_by_every_database() -> None:
+    found = web.ranked([("http://a.example/\0", "A\0 b\ud800", "c\0d", "2020-01-01\0")], "q")
+    (entry,) = feeds.parse(
+        b"<rss version='2.0'><channel><item><title>A&#0;</title><link>http://b.example/</link>"
+        b"<description>&lt;b&gt;x&amp;#0;&lt;/b&gt;&lt;p&gt;5 &amp;lt; 6\0</description></item></channel></rss>"
+    )
+    texts = [each for one in (*found, entry) for each in (one.url, one.title, one.snippet)]
+    assert not [each for each in texts if "\0" in each or "\ud800" in each]
+    assert (found[0].title, found[0].snippet, found[0].published) == ("A b", "cd", "2020-01-01")
+    assert entry.snippet.endswith("5 < 6")
+
+
 def test_feed_with_hostile_entries() -> None:
     feed = b"""<rss version='2.0'><channel>
       <item><title>A &lt;script&gt;x&lt;/script&gt;</title><link>javascript:x</link></item>

@@ -102,6 +102,32 @@ def test_batches_are_bounded_by_slots_and_by_what_is_left() -> None:
     assert (none.worker, none.update["limits_hit"]) == ("analyzer", ["fetches"])
 
 
+@pytest.mark.parametrize("stage", ["searching", "extracting"])
+def test_time_of_a_worker_is_that_of_all_its_tasks_together(stage: str) -> None:
+    state: Any = {"stage": stage, "plan": PLAN, "searched": {}}
+    if stage == "extracting":
+        state |= {"searched": DONE, "results": [result(n) for n in range(3)], "read": {}}
+
+    def after(seconds: float, timeouts: int = 0) -> Decision:
+        agent = {"stage": stage, "seconds": seconds, "timeouts": timeouts}
+        return decided({**state, "agent": agent}, research_agent_seconds=300)
+
+    def left(found: Decision) -> list[float]:
+        return [each["agent_seconds"] for each in (*found.searches, *found.crawls)]
+
+    assert set(left(decided(state))) == {300}
+    assert set(left(after(290))) == {10}
+    again = after(300)
+    assert set(left(again)) == {300}
+    assert again.update["timeouts"] == [{"stage": stage, "what": "agent", "seconds": 300}]
+    over = after(300, timeouts=1)
+    assert (over.worker, left(over)) == ("stop", [])
+    assert f"stage {stage} did not end within 300 seconds" in over.update["error"]
+    # The time of another stage does not count.
+    other = {"agent": {"stage": "planning", "seconds": 300, "timeouts": 1}}
+    assert set(left(decided({**state, **other}))) == {300}
+
+
 def test_failed_sources_are_a_failure_and_no_empty_report() -> None:
     failed = {"results": 0, "failures": [{"source": "web", "reason": "It is down."}]}
     state = {"stage": "searching", "plan": PLAN, "searched": {"a": failed, "b": failed}}

@@ -24,10 +24,20 @@ def test_pieces_are_short_and_make_up_the_text(text: str) -> None:
 async def test_mistakes_of_all_pieces_have_their_positions_in_the_text() -> None:
     text = MISTAKE * 60
     until = asyncio.get_running_loop().time() + 60
-    issues, complete = await turns.check("a", text, until)
-    assert complete
-    assert all(text[each["start"] : each["end"]] == each["original"] for each in issues)
-    assert sum(each["original"] == "buyed" for each in issues) == 60
+    done = await turns.check("a", text, until)
+    assert done.complete
+    assert all(text[each["start"] : each["end"]] == each["original"] for each in done.issues)
+    assert sum(each["original"] == "buyed" for each in done.issues) == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "is_english"), [("Olá, tudo bem com você?", False), ("All is well.", True)]
+)
+async def test_text_in_another_language_does_not_count_as_checked(
+    text: str, is_english: bool
+) -> None:
+    until = asyncio.get_running_loop().time() + 60
+    assert await turns.check("a", text, until) == turns.Found([], True, is_english)
 
 
 async def test_tenant_waits_for_one_piece_of_another_tenant_and_not_for_its_backlog(
@@ -41,7 +51,7 @@ async def test_tenant_waits_for_one_piece_of_another_tenant_and_not_for_its_back
         order.append(text[:3])
         return []
 
-    monkeypatch.setattr(checks, "check", check)
+    monkeypatch.setattr(checks, "judge", check)
     until = asyncio.get_running_loop().time() + 60
     backlog = [asyncio.create_task(turns.check("bad", "bad " * 250, until)) for _ in range(90)]
     await asyncio.sleep(0.05)
@@ -74,9 +84,9 @@ async def test_checks_end_at_the_deadline_with_what_they_found(
         ended.wait(30)
         return []
 
-    monkeypatch.setattr(checks, "check", check)
+    monkeypatch.setattr(checks, "judge", check)
     try:
         until = asyncio.get_running_loop().time() + 0.2
-        assert await turns.check("slow", "bad " * 1000, until) == ([first], False)
+        assert await turns.check("slow", "bad " * 1000, until) == turns.Found([first], False, True)
     finally:
         ended.set()
