@@ -11,7 +11,7 @@ from my_agent import embedding
 from my_agent.chat.documents import background, index, keywords, ranking, vectors
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.vectors import VectorCache
-from my_agent.chat.documents.words import FUNCTION_WORDS, fold, words
+from my_agent.chat.documents.words import FUNCTION_WORDS, content_words, fold, words
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 from my_agent.turns import Turns
@@ -101,7 +101,8 @@ def candidates(
     many that share ordinary words.
     """
     ids = dict.fromkeys(keywords.find(connection, question, tenant, DEPTH))
-    if exact := ranking.exact_words(question):
+    exact = ranking.exact_words(question)
+    if exact and set(exact.split()) != set(content_words(question)):
         ids |= dict.fromkeys(keywords.find(connection, exact, tenant, DEPTH))
     if vector is not None:
         ids |= dict.fromkeys(vectors.nearest(connection, cache, vector, tenant, DEPTH))
