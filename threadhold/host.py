@@ -1,4 +1,4 @@
-"""The host app: a health route, an access log and an error boundary around the platform."""
+"""The host app: a health route, the web app, an access log and an error boundary around it all."""
 
 import asyncio
 import gc
@@ -17,6 +17,7 @@ from starlette.routing import Mount, Route
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.config_file import ConfigFile, read_config
+from threadhold.http import web_app
 from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
 from threadhold.http.public_url import RelativeRedirects
@@ -150,6 +151,7 @@ def host(
     app = Starlette(
         routes=[
             Route("/health", health),
+            *web_app.routes(prefix(platform.config)),
             Mount(prefix(platform.config) or "/", app=platform, middleware=[*middleware]),
         ],
         middleware=[Middleware(AccessLog), Middleware(RelativeRedirects)],
