@@ -3,7 +3,7 @@ import hooks from "eslint-plugin-react-hooks";
 import ts from "typescript-eslint";
 
 export default ts.config(
-  { ignores: ["node_modules", "*.js"] },
+  { ignores: ["node_modules", "*.js", "*.mjs"] },
   js.configs.recommended,
   ...ts.configs.strictTypeChecked,
   { languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } } },

@@ -25,6 +25,7 @@ export interface State {
   checkpoint: Checkpoint;
   parent_checkpoint: Checkpoint | null;
   created_at: string | null;
+  metadata: Fields;
 }
 
 /** A refusal of the server, or its absence (status 0). */
@@ -104,10 +105,23 @@ function detail(text: string): string | null {
   return typeof found === "string" ? found : null;
 }
 
-export const assistants = (): Promise<Assistant[]> =>
-  call("POST", "/assistants/search", { limit: 100, metadata: { created_by: "system" } });
+const FIRST = ["chat", "tutor", "icp_finder", "research", "diagnosis"];
 
-const SHOWN = ["thread_id", "status", "updated_at", "metadata"];
+/** Return the assistants of the server, its products first. */
+export async function assistants(): Promise<Assistant[]> {
+  const found = await call<Assistant[]>("POST", "/assistants/search", {
+    limit: 100, metadata: { created_by: "system" },
+  });
+  const rank = (each: Assistant) => (FIRST.indexOf(each.graph_id) + FIRST.length + 1) % (FIRST.length + 1);
+  return found.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
+}
+
+export function label(assistant: string): string {
+  const text = assistant.replaceAll("_", " ").replace(/^icp\b/, "ICP");
+  return text.charAt(0).toLocaleUpperCase() + text.slice(1);
+}
+
+const SHOWN = ["thread_id", "status", "updated_at", "metadata", "interrupts"];
 
 export const threads = (archived: boolean): Promise<Thread[]> =>
   call("POST", "/threads/search", {
@@ -119,13 +133,18 @@ export const threads = (archived: boolean): Promise<Thread[]> =>
   });
 
 export const waiting = (): Promise<Thread[]> =>
-  call("POST", "/threads/search", {
+  call<Thread[]>("POST", "/threads/search", {
     limit: 100,
     status: "interrupted",
     sort_by: "updated_at",
     sort_order: "desc",
-    select: [...SHOWN, "interrupts"],
-  });
+    select: SHOWN,
+  }).then((found) => found.filter(asks));
+
+/** Return whether a thread waits for an answer. A run that was forked may end without a question. */
+export function asks(thread: Thread): boolean {
+  return Object.values(thread.interrupts ?? {}).some((each) => each.length > 0);
+}
 
 export const thread = (id: string): Promise<Thread> => call("GET", `/threads/${id}`);
 

@@ -144,7 +144,7 @@ export function App() {
             key={place.thread}
             threadId={place.thread}
             graph={graph}
-            name={assistants?.find((each) => each.graph_id === graph)?.name ?? graph}
+            name={api.label(assistants?.find((each) => each.graph_id === graph)?.name ?? graph)}
             first={drafts?.thread === place.thread ? drafts.text : null}
             onFirst={() => setDrafts(null)}
             onChange={refresh}

@@ -2,7 +2,7 @@
 import type { Fields, State } from "./api";
 
 export interface Place {
-  /** The checkpoint before the message; a run from there replaces it. */
+  /** The checkpoint from which a run replaces the message. */
   parent: string | null;
   /** The newest checkpoint of each version, oldest version first. */
   versions: string[];
@@ -37,12 +37,12 @@ export function places(history: State[], leaf?: string | null): Map<string, Plac
     at = byId.get(at)?.parent_checkpoint?.checkpoint_id;
   }
   for (const id of path) {
-    const state = byId.get(id);
-    const parent = state?.parent_checkpoint?.checkpoint_id ?? null;
-    const before = new Set(messagesOf(parent === null ? undefined : byId.get(parent)).map((m) => m.id));
-    const siblings = parent === null ? [id] : (children.get(parent) ?? [id]);
-    for (const message of messagesOf(state)) {
-      if (typeof message.id !== "string" || before.has(message.id) || found.has(message.id)) continue;
+    const before = byId.get(byId.get(id)?.parent_checkpoint?.checkpoint_id ?? "");
+    const known = new Set(messagesOf(before).map((message) => message.id));
+    const parent = anchor(id, byId);
+    const siblings = parent === null ? [id] : starts(parent, byId, children);
+    for (const message of messagesOf(byId.get(id))) {
+      if (typeof message.id !== "string" || known.has(message.id) || found.has(message.id)) continue;
       found.set(message.id, {
         parent,
         versions: siblings.map((each) => newest(each, children)),
@@ -51,6 +51,33 @@ export function places(history: State[], leaf?: string | null): Map<string, Plac
     }
   }
   return found;
+}
+
+type States = Map<string, State>;
+
+function isInput(state: State | undefined): boolean {
+  return state?.metadata.source === "input";
+}
+
+/**
+ * Return the checkpoint before the step that made `id`. A run begins with a checkpoint of its input;
+ * these are passed over, except the first of the thread, which has nothing before it.
+ */
+function anchor(id: string, byId: States): string | null {
+  let at = byId.get(id)?.parent_checkpoint?.checkpoint_id ?? null;
+  while (at !== null && isInput(byId.get(at))) {
+    const above: string | null = byId.get(at)?.parent_checkpoint?.checkpoint_id ?? null;
+    if (above === null) return at;
+    at = above;
+  }
+  return at;
+}
+
+/** Return the first checkpoints after `id` that are not of an input, oldest first. */
+function starts(id: string, byId: States, children: Map<string, string[]>): string[] {
+  return (children.get(id) ?? [])
+    .flatMap((each) => (isInput(byId.get(each)) ? starts(each, byId, children) : [each]))
+    .sort((a, b) => (byId.get(a)?.created_at ?? "").localeCompare(byId.get(b)?.created_at ?? ""));
 }
 
 /** Return the newest checkpoint that follows `id`. */

@@ -23,7 +23,8 @@ export function Composer({ onSend, onStop, disabled = false }: Props) {
     const wanted = text.trim();
     if (wanted === "" || isSending || disabled) return;
     setSending(true);
-    if (await onSend(wanted)) setText("");
+    // Words that were typed meanwhile stay.
+    if (await onSend(wanted)) setText((now) => (now.trim() === wanted ? "" : now));
     setSending(false);
     box.current?.focus();
   };

@@ -212,7 +212,8 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
             <Message
               key={each.id} message={each} values={values}
               growing={isLoading && i === list.length - 1 && each.role === "ai"}
-              place={isBusy || isClosed ? undefined : where.get(each.id)}
+              place={isBusy ? undefined : where.get(each.id)}
+              readOnly={isClosed}
               onVersion={setLeaf}
               onEdit={(text) => submit(
                 { messages: [{ type: "human", content: text, id: crypto.randomUUID() }] }, where.get(each.id)?.parent)}

@@ -41,6 +41,7 @@ interface Props {
   values: Fields;
   growing: boolean;
   place: Place | undefined;
+  readOnly: boolean;
   onEdit: (text: string) => Promise<boolean>;
   onRepeat: () => void;
   onVersion: (leaf: string) => void;
@@ -51,6 +52,7 @@ export const Message = memo(function Message(props: Props) {
   const [draft, setDraft] = useState<string | null>(null);
   if (message.role === "other" || (message.text === "" && !props.growing)) return null;
   const isHuman = message.role === "human";
+  const mayChange = place?.parent != null && !props.readOnly;
   const versions = place?.versions ?? [];
   const step = (by: number) => {
     const leaf = versions[(place?.current ?? 0) + by];
@@ -91,8 +93,8 @@ export const Message = memo(function Message(props: Props) {
               <button aria-label={t("next")} disabled={place.current === versions.length - 1} onClick={() => step(1)}>›</button>
             </span>
           )}
-          {place?.parent != null && isHuman && <button onClick={() => setDraft(message.text)}>{t("edit")}</button>}
-          {place?.parent != null && !isHuman && <button onClick={props.onRepeat}>{t("regenerate")}</button>}
+          {mayChange && isHuman && <button onClick={() => setDraft(message.text)}>{t("edit")}</button>}
+          {mayChange && !isHuman && <button onClick={props.onRepeat}>{t("regenerate")}</button>}
           {!isHuman && <button onClick={() => void navigator.clipboard.writeText(message.text)}>{t("copy")}</button>}
         </div>
       )}

@@ -81,7 +81,7 @@ export function Sidebar(props: Props) {
         {found.slice(0, count).map((each) => (
           <Entry
             key={each.thread_id} thread={each} place={props.place} onChange={props.onChange} onOpen={onClose}
-            name={names.get(each.metadata.graph_id as string) ?? String(each.metadata.graph_id ?? "")}
+            name={api.label(names.get(each.metadata.graph_id as string) ?? String(each.metadata.graph_id ?? ""))}
           />
         ))}
       </ul>
@@ -146,7 +146,7 @@ function Entry({ thread, name, place, onChange, onOpen }: EntryProps) {
           >
             <span className="title">{titleOf(thread)}</span>
             <span className="meta">
-              {thread.status !== "idle" && <i className={`dot ${thread.status}`} role="img" aria-label={thread.status} />}
+              {(thread.status === "busy" || thread.status === "error" || api.asks(thread)) && <i className={`dot ${thread.status}`} role="img" aria-label={thread.status} />}
               {name} · {ago(thread.updated_at)}
             </span>
           </button>

@@ -23,7 +23,7 @@ export function Start({ assistants, chosen, onStarted }: Props) {
           {assistants.map((each) => (
             <li key={each.assistant_id}>
               <button className="card" onClick={() => go({ assistant: each.graph_id })}>
-                <strong>{label(each)}</strong>
+                <strong>{api.label(each.name)}</strong>
                 <span>{each.description}</span>
               </button>
             </li>
@@ -37,11 +37,6 @@ export function Start({ assistants, chosen, onStarted }: Props) {
   ) : (
     <First key={assistant.graph_id} assistant={assistant} onStarted={onStarted} />
   );
-}
-
-export function label(assistant: api.Assistant): string {
-  const text = assistant.name.replaceAll("_", " ");
-  return text.startsWith("icp ") ? `ICP ${text.slice(4)}` : text.charAt(0).toLocaleUpperCase() + text.slice(1);
 }
 
 function First({ assistant, onStarted }: { assistant: api.Assistant; onStarted: Props["onStarted"] }) {
@@ -59,7 +54,7 @@ function First({ assistant, onStarted }: { assistant: api.Assistant; onStarted: 
   return (
     <section className="conversation">
       <div className="start grow">
-        <h1>{label(assistant)}</h1>
+        <h1>{api.label(assistant.name)}</h1>
         <p className="hint">{assistant.description}</p>
         <p className="hint">{t("empty")}</p>
       </div>
@@ -94,7 +89,7 @@ function Resolve({ assistant, onStarted }: { assistant: api.Assistant; onStarted
   };
   return (
     <section className="start">
-      <h1>{label(assistant)}</h1>
+      <h1>{api.label(assistant.name)}</h1>
       <p className="hint">{assistant.description}</p>
       <form className="row" onSubmit={(event) => { event.preventDefault(); void ask(); }}>
         <label className="grow">

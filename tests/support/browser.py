@@ -1,0 +1,101 @@
+"""The web app in a headless browser, driven from a test."""
+
+import asyncio
+import fcntl
+import json
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from tests.support.processes import ROOT
+from tools.web import build
+
+WEB = ROOT / "web"
+PATIENCE = 60.0
+
+
+class Page:
+    """A page of the browser.
+
+    Args:
+        process: The driver `web/driver.mjs`.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def answer(self) -> Any:
+        """Return the driver's next answer."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            line = await self._process.stdout.readline()
+        assert line, "the browser has ended"
+        return json.loads(line)
+
+    async def run(self, code: str) -> Any:
+        """Run JavaScript with `page` of Playwright and return what it returns."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"run": code}).encode() + b"\n")
+        found = await self.answer()
+        assert "error" not in found, found["error"]
+        return found["value"]
+
+    async def say(self, text: str) -> None:
+        """Write a message and send it."""
+        await self.run(
+            f'await page.getByLabel("Message", {{exact: true}}).fill({json.dumps(text)});'
+            'await page.keyboard.press("Enter");'
+        )
+
+    async def texts(self) -> list[str]:
+        """Return the texts of the shown messages, without the buttons."""
+        found: list[str] = await self.run(
+            'return page.locator(".message :is(.bubble, .prose)").allInnerTexts()'
+        )
+        return [each.strip() for each in found]
+
+    async def until(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        await self.run(f"await page.getByText({json.dumps(text)}).first().waitFor()")
+
+    async def idle(self) -> None:
+        """Wait until no run is shown."""
+        await self.run(
+            'await page.getByRole("button", {name: "Stop"}).waitFor({state: "hidden"});'
+        )
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Page]:
+    """Open a page, and check at the end that it reported no error."""
+    process = await asyncio.create_subprocess_exec(
+        *("node", "driver.mjs"),
+        cwd=WEB,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        limit=2**24,
+    )
+    try:
+        page = Page(process)
+        assert await page.answer() == {"ready": True}
+        yield page
+        assert await page.run("return problems") == []
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
+
+
+@pytest.fixture(scope="session")
+def web_build() -> None:
+    """Build the web app, unless it is built."""
+    assert shutil.which("npm") is not None, "tests of the web app need Node 20 or later with npm"
+    # Another test process may be building it.
+    with (WEB / "package-lock.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        build()
