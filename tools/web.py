@@ -72,7 +72,9 @@ def check_node() -> str:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         raise BuildError(f"install Node {NODE} or later with npm, and run this again")
-    found = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30)
+    found = subprocess.run(
+        [node, "--version"], check=False, capture_output=True, text=True, timeout=30
+    )
     version = found.stdout.strip().removeprefix("v")
     if found.returncode or int(version.partition(".")[0] or 0) < NODE:
         raise BuildError(f"Node is {version or 'broken'}; install Node {NODE} or later")

@@ -26,7 +26,9 @@ SLOWLY = 0.08
 
 
 def write_config(folder: Path) -> Path:
-    graphs = {each: f"{ROOT}/my_agent/{each}/graph.py:graph" for each in ("chat", "tutor", "icp_finder")}
+    graphs = {
+        each: f"{ROOT}/my_agent/{each}/graph.py:graph" for each in ("chat", "tutor", "icp_finder")
+    }
     graphs["interrupt"] = f"{GRAPHS}/interrupt.py:graph"
     config = {
         "graphs": graphs,

@@ -64,9 +64,7 @@ class Page:
 
     async def idle(self) -> None:
         """Wait until no run is shown."""
-        await self.run(
-            'await page.getByRole("button", {name: "Stop"}).waitFor({state: "hidden"});'
-        )
+        await self.run('await page.getByRole("button", {name: "Stop"}).waitFor({state: "hidden"});')
 
 
 @asynccontextmanager
@@ -86,9 +84,13 @@ async def browser() -> AsyncIterator[Page]:
         yield page
         assert await page.run("return problems") == []
     finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.communicate()
+        # The end of its input makes the driver close the browser and end.
+        try:
+            await asyncio.wait_for(process.communicate(), 15)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
 
 @pytest.fixture(scope="session")
