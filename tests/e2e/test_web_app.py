@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from server.settings import Settings
@@ -16,7 +15,7 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.policy import SECRET
 from tests.support.processes import GRAPHS, ROOT, Running, environment, free_port, threadhold
 from tests.support.processes import running as run
-from tests.support.served import served
+from tests.support.served import client, served
 from tests.support.tutor import NO_MODEL, of_endpoint
 
 pytestmark = [pytest.mark.usefixtures("web_build"), pytest.mark.only("sqlite")]
@@ -130,7 +129,8 @@ async def test_stop_ends_the_run_on_the_server_after_a_reload(
     await page.run('await page.getByRole("button", {name: "Stop"}).click()')
     await page.idle()
     thread = await page.run('return new URL(page.url()).searchParams.get("thread")')
-    runs = httpx.get(f"{server.url}/threads/{thread}/runs").json()
+    async with client(server) as api:
+        runs = await api.get(f"/threads/{thread}/runs")
     assert [each["status"] for each in runs] == ["interrupted"]
 
 

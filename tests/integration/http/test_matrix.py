@@ -40,7 +40,7 @@ REFUSED = (401, 403, 404)
 NOT_FOUND = '"message":"404: Thread or assistant not found."'
 
 # Routes without authentication: whether the server is up, and its description.
-PUBLIC = {"/", "/ok", "/health", "/info", "/openapi.json"}
+PUBLIC = {"/", "/assets/{name}", "/ok", "/health", "/info", "/openapi.json"}
 
 # Routes that other users of the tenant may use: the tenant's assistants and scores.
 SHARED = {
