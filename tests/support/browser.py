@@ -85,6 +85,8 @@ async def browser() -> AsyncIterator[Page]:
         assert await page.run("return problems") == []
     finally:
         # The end of its input makes the driver close the browser and end.
+        if process.stdin is not None:
+            process.stdin.close()
         try:
             await asyncio.wait_for(process.communicate(), 15)
         except TimeoutError:
