@@ -140,7 +140,7 @@ async def test_a_killed_server_loses_and_repeats_nothing(
     port = free_port()
     command = threadhold("serve", "--config", write_config(tmp_path), "--port", str(port))
     command += ["--database-url", f"sqlite:///{tmp_path / 'data.db'}"]
-    env = environment(**NO_MODEL, **of_endpoint(endpoint), JWT_SECRET=SECRET)
+    env = environment(**{**NO_MODEL, **of_endpoint(endpoint), "JWT_SECRET": SECRET})
     endpoint.fallback = say(ANSWER, delay=SLOWLY)
     async with browser() as page:
         with run(command, port, tmp_path, env) as first:
