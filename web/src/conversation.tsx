@@ -1,14 +1,14 @@
 // A conversation. The server owns its runs; the hook shows them.
 import { useStream } from "@langchain/react";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as api from "./api";
 import { places } from "./branches";
 import { Composer } from "./composer";
 import { t } from "./i18n";
 import { Message, shown, type Shown } from "./message";
 import { Pending } from "./pending";
-import { Panel } from "./panels";
 import { explain, isLocked } from "./problems";
+import { products } from "./products";
 import { Answers, Question } from "./question";
 import { go } from "./route";
 import { titleOf } from "./sidebar";
@@ -182,6 +182,8 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
   const last = messages.at(-1);
   const hasFailed = !isBusy && server?.thread.status === "error";
 
+  const View = products[graph]?.View;
+
   const bottom = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
@@ -223,7 +225,9 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
         </ol>
         {isLoading && last?.role !== "ai" && <p className="thinking" role="status">{t("thinking")}</p>}
         <Announce text={isLoading && last?.role === "ai" ? last.text : ""} />
-        <Panel graph={graph} values={values} threadId={threadId} />
+        {View !== undefined && (
+          <Suspense><View threadId={threadId} values={values} isBusy={isBusy} readOnly={isClosed} say={say} /></Suspense>
+        )}
         <Answers runs={server?.runs ?? []} />
         {!isClosed && !isLoading && branch === undefined && stream.interrupts.map((each) => (
           <Question

@@ -86,6 +86,11 @@ export function t(word: Word): string {
   return words[language()][word];
 }
 
+/** Return the words of a product, in the language of the page. */
+export function wordsOf<W extends string>(en: Record<W, string>, pt: Record<W, string>): (word: W) => string {
+  return (word) => (language() === "pt" ? pt : en)[word];
+}
+
 /** Say a time in words, such as "3 minutes ago". */
 export function ago(iso: string, now = Date.now()): string {
   const seconds = (Date.parse(iso) - now) / 1000;

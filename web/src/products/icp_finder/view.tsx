@@ -1,21 +1,13 @@
-// What a product shows beside its messages: candidates, summary of mistakes, sources.
+// The profile and the candidates of a thread.
 import { useState } from "react";
-import * as api from "./api";
-import { t } from "./i18n";
-import { explain } from "./problems";
-
-interface Props { graph: string; values: api.Fields; threadId: string }
-
-export function Panel({ graph, values, threadId }: Props) {
-  if (graph === "icp_finder") return <Icp values={values} />;
-  if (graph === "tutor") return <Summary values={values} threadId={threadId} />;
-  if (graph === "chat") return <Sources values={values} />;
-  return null;
-}
+import * as api from "../../api";
+import { t } from "../../i18n";
+import { explain } from "../../problems";
+import type { ViewProps } from "..";
 
 interface Candidate { key: string; name: string; website: string | null; industry: string; region: string; source: string; score: number; parts: Record<string, unknown> }
 
-function Icp({ values }: { values: api.Fields }) {
+export default function View({ values }: ViewProps) {
   const [problem, setProblem] = useState<unknown>(null);
   const candidates = (Array.isArray(values.candidates) ? values.candidates : []) as Candidate[];
   const icp = values.icp as api.Fields | null | undefined;
@@ -78,43 +70,4 @@ function plain(value: unknown): string {
 
 function secure(website: string): string {
   return `https://${website.replace(/^[a-z]+:\/\//i, "")}`;
-}
-
-function Summary({ values, threadId }: { values: api.Fields; threadId: string }) {
-  const [found, setFound] = useState<api.Fields | null>(null);
-  const [problem, setProblem] = useState<unknown>(null);
-  if (!Array.isArray(values.corrections) || values.corrections.length === 0) return null;
-  const counts = (found?.counts ?? found?.by_type ?? {}) as Record<string, unknown>;
-  const advice = found?.advice;
-  return (
-    <section className="panel">
-      <button onClick={() => void api.summary(threadId).then(setFound, setProblem)}>{t("summary")}</button>
-      {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
-      {found !== null && (
-        <div className="card">
-          <dl>{Object.entries(counts).map(([kind, n]) => <div key={kind}><dt>{kind}</dt><dd>{String(n)}</dd></div>)}</dl>
-          {Array.isArray(advice) ? <ul>{advice.map((each, i) => <li key={i}>{String(each)}</li>)}</ul>
-            : typeof advice === "string" && <p>{advice}</p>}
-        </div>
-      )}
-    </section>
-  );
-}
-
-interface Citation { number: number; title: string; section: string; text: string }
-
-function Sources({ values }: { values: api.Fields }) {
-  const citations = (Array.isArray(values.citations) ? values.citations : []) as Citation[];
-  if (citations.length === 0) return null;
-  return (
-    <section className="panel sources" aria-label={t("sources")}>
-      <h2>{t("sources")}</h2>
-      {citations.map((each) => (
-        <details key={each.number} className="card">
-          <summary>[{each.number}] {each.title}{each.section && ` — ${each.section}`}</summary>
-          <blockquote>{each.text}</blockquote>
-        </details>
-      ))}
-    </section>
-  );
 }

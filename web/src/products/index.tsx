@@ -1,0 +1,35 @@
+// What each product adds to the shell. A product's code is loaded when it is needed.
+import { lazy, type ComponentType } from "react";
+import type { Assistant, Fields } from "../api";
+
+export interface ViewProps {
+  threadId: string;
+  /** The state of the thread, or of the version that is shown. */
+  values: Fields;
+  /** Whether a run of the thread is pending or running. */
+  isBusy: boolean;
+  /** Whether the thread takes no more messages. */
+  readOnly: boolean;
+  /** Send a message as if the person had typed it; false if the server refused it. */
+  say: (text: string) => Promise<boolean>;
+}
+
+export interface StartProps {
+  assistant: Assistant;
+  /** Open a thread, and send `text` in it unless it is empty. */
+  onStarted: (thread: string, assistant: string, text: string) => void;
+}
+
+export interface Product {
+  /** Shown below the messages of a thread. */
+  View?: ComponentType<ViewProps>;
+  /** Shown instead of an empty conversation. */
+  Start?: ComponentType<StartProps>;
+}
+
+/** The products by the graph's name. A graph without an entry is a plain conversation. */
+export const products: Record<string, Product> = {
+  chat: { View: lazy(() => import("./chat/view")) },
+  icp_finder: { View: lazy(() => import("./icp_finder/view")), Start: lazy(() => import("./icp_finder/start")) },
+  tutor: { View: lazy(() => import("./tutor/view")) },
+};
