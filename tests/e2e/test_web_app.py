@@ -107,7 +107,7 @@ async def test_messages_sent_meanwhile_wait_on_the_server(
     await page.run('await page.locator(".pending li").nth(1).waitFor()')
     await page.run("await page.reload()")
     await page.run('await page.locator(".pending li").nth(1).waitFor()')
-    shown = await page.run('return page.locator(".pending li .title").allInnerTexts()')
+    shown = await page.run('return page.locator(".pending li .clip").allInnerTexts()')
     assert shown == ["two", "three"]
     await page.run('await page.locator(".pending li button").nth(1).click()')
     await page.run('await page.locator(".pending li").nth(1).waitFor({state: "detached"})')

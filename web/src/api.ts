@@ -1,31 +1,28 @@
 // Requests to the server. Every request of the page, also those of the hook, goes through `send`.
+import type { components } from "./api-types";
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+type Schemas = components["schemas"];
 export type Fields = Record<string, unknown>;
-
-export interface Assistant { assistant_id: string; graph_id: string; name: string; description: string | null }
+export type Assistant = Schemas["Assistant"] & { name: string };
+export type Checkpoint = Schemas["CheckpointConfig"];
 export interface Interrupt { id: string; value: unknown }
-export interface Thread {
-  thread_id: string;
-  status: "idle" | "busy" | "interrupted" | "error";
-  updated_at: string;
-  metadata: Fields;
+export type Thread = Omit<Schemas["Thread"], "interrupts"> & {
   interrupts?: Record<string, Interrupt[]>;
-}
-export interface Run {
-  run_id: string;
-  status: string;
-  created_at: string;
-  metadata: Fields;
-  kwargs?: { input?: Fields | null; config?: { configurable?: Fields } };
-}
-export interface Checkpoint { checkpoint_id: string }
+};
+export type Run = Omit<Schemas["Run"], "kwargs"> & {
+  kwargs?: {
+    input?: Fields | null;
+    command?: { resume?: unknown } | null;
+    config?: { configurable?: Fields };
+  };
+};
 export interface State {
   values: Fields;
-  checkpoint: Checkpoint;
-  parent_checkpoint: Checkpoint | null;
+  checkpoint: { checkpoint_id: string };
+  parent_checkpoint: { checkpoint_id: string } | null;
   created_at: string | null;
   metadata: Fields;
+  tasks?: { interrupts?: Interrupt[]; error?: unknown }[];
 }
 
 /** A refusal of the server, or its absence (status 0). */
@@ -35,9 +32,19 @@ export class ApiError extends Error {
   }
 }
 
+// ---- Address and sign-in ----
+
 const TOKEN = "threadhold-token";
 const prefix = document.querySelector<HTMLMetaElement>('meta[name="threadhold-api"]')?.content ?? "";
-export const apiUrl = location.origin + (prefix.startsWith("__") ? "" : prefix);
+const folder = location.pathname.replace(/\/[^/]*$/, "");
+
+/** The address of the API: where the page is, and the prefix that the server has named. */
+export let apiUrl = location.origin + folder + (prefix.startsWith("__") ? "" : prefix);
+
+/** Use the API of another server, for a page that embeds the chat. */
+export function setServer(url: string): void {
+  apiUrl = url.replace(/\/+$/, "");
+}
 
 export const signedOut = new EventTarget();
 
@@ -50,6 +57,8 @@ export function signIn(value: string | null): void {
   else sessionStorage.setItem(TOKEN, value);
 }
 
+// ---- Requests ----
+
 /** Fetch with the user's token. A refused token ends the session. */
 export async function send(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
@@ -60,21 +69,8 @@ export async function send(input: RequestInfo | URL, init?: RequestInit): Promis
   return answer;
 }
 
-/**
- * Fetch for the hook. It opens the stream of a thread only if the thread's state has a next step; a
- * thread whose queue holds a run has none between two runs, and would look finished.
- */
-export async function hookFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const answer = await send(input, init);
-  const url = new URL(input instanceof Request ? input.url : input.toString());
-  const thread = /\/threads\/([^/]+)\/state$/.exec(url.pathname)?.[1];
-  if (thread === undefined || !answer.ok || (init?.method ?? "GET") !== "GET") return answer;
-  const [state, runs] = await Promise.all([answer.json() as Promise<Fields>, activeRuns(thread)]);
-  if (runs.length > 0) delete state.next;
-  return Response.json(state);
-}
-
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+/** Send a request with a JSON body and return the answer's document. */
+export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   let answer: Response;
   try {
     answer = await send(apiUrl + path, {
@@ -87,8 +83,13 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
     throw new ApiError(0, {}, "offline");
   }
   const text = await answer.text();
-  if (!answer.ok) throw new ApiError(answer.status, parsed(text), detail(text) ?? `HTTP ${answer.status}`);
+  if (!answer.ok) throw refusal(answer.status, text);
   return (text === "" ? null : JSON.parse(text)) as T;
+}
+
+function refusal(status: number, text: string): ApiError {
+  const body = parsed(text);
+  return new ApiError(status, body, typeof body.detail === "string" ? body.detail : `HTTP ${status}`);
 }
 
 function parsed(text: string): Fields {
@@ -100,63 +101,84 @@ function parsed(text: string): Fields {
   }
 }
 
-function detail(text: string): string | null {
-  const found = parsed(text).detail;
-  return typeof found === "string" ? found : null;
+/** Download a file that needs the token. */
+export async function download(path: string, name: string): Promise<void> {
+  const answer = await send(apiUrl + path);
+  if (!answer.ok) throw refusal(answer.status, await answer.text());
+  const url = URL.createObjectURL(await answer.blob());
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
 }
+
+// ---- Assistants ----
 
 const FIRST = ["chat", "tutor", "icp_finder", "research", "diagnosis"];
 
 /** Return the assistants of the server, its products first. */
 export async function assistants(): Promise<Assistant[]> {
   const found = await call<Assistant[]>("POST", "/assistants/search", {
-    limit: 100, metadata: { created_by: "system" },
-  });
-  const rank = (each: Assistant) => (FIRST.indexOf(each.graph_id) + FIRST.length + 1) % (FIRST.length + 1);
-  return found.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
+    limit: 100,
+    metadata: { created_by: "system" },
+  } satisfies Schemas["AssistantSearchRequest"]);
+  const rank = (each: Assistant) => {
+    const place = FIRST.indexOf(each.graph_id);
+    return place < 0 ? FIRST.length : place;
+  };
+  return found.sort((a, b) => rank(a) - rank(b) || label(a.graph_id).localeCompare(label(b.graph_id)));
 }
 
-export function label(assistant: string): string {
-  const text = assistant.replaceAll("_", " ").replace(/^icp\b/, "ICP");
+/** Return the name of a graph for people. */
+export function label(graph: string): string {
+  const text = graph.replaceAll("_", " ").replace(/^icp\b/, "ICP");
   return text.charAt(0).toLocaleUpperCase() + text.slice(1);
 }
 
-const SHOWN = ["thread_id", "status", "updated_at", "metadata", "interrupts"];
+// ---- Threads ----
 
-export const threads = (archived: boolean): Promise<Thread[]> =>
-  call("POST", "/threads/search", {
-    limit: 500,
-    sort_by: "updated_at",
-    sort_order: "desc",
-    select: SHOWN,
-    ...(archived ? { include_archived: true } : {}),
-  });
+export const PAGE = 500;
+const SHOWN: Schemas["ThreadSearchRequest"] = {
+  sort_by: "updated_at",
+  sort_order: "desc",
+  select: ["thread_id", "status", "updated_at", "metadata", "interrupts"],
+};
 
+export const threads = (archived: boolean, limit = PAGE): Promise<Thread[]> =>
+  call("POST", "/threads/search", { ...SHOWN, limit, ...(archived ? { include_archived: true } : {}) });
+
+/** Return the threads that wait for an answer. */
 export const waiting = (): Promise<Thread[]> =>
-  call<Thread[]>("POST", "/threads/search", {
-    limit: 100,
-    status: "interrupted",
-    sort_by: "updated_at",
-    sort_order: "desc",
-    select: SHOWN,
-  }).then((found) => found.filter(asks));
+  call<Thread[]>("POST", "/threads/search", { ...SHOWN, limit: 100, status: "interrupted" }).then(
+    (found) => found.filter(asks),
+  );
 
-/** Return whether a thread waits for an answer. A run that was forked may end without a question. */
+export function questionsOf(thread: Thread): Interrupt[] {
+  return Object.values(thread.interrupts ?? {}).flat();
+}
+
+/** Return whether a thread waits for an answer. A run that was stopped leaves no question. */
 export function asks(thread: Thread): boolean {
-  return Object.values(thread.interrupts ?? {}).some((each) => each.length > 0);
+  return questionsOf(thread).length > 0;
 }
 
 export const thread = (id: string): Promise<Thread> => call("GET", `/threads/${id}`);
 
 export const createThread = (graph: string, title: string): Promise<Thread> =>
-  call("POST", "/threads", { metadata: { graph_id: graph, title } });
+  call("POST", "/threads", { metadata: { graph_id: graph, title } } satisfies Schemas["ThreadCreate"]);
 
 export const describe = (id: string, metadata: Fields): Promise<Thread> =>
-  call("PATCH", `/threads/${id}`, { metadata });
+  call("PATCH", `/threads/${id}`, { metadata } satisfies Schemas["ThreadPatch"]);
 
 export const remove = (id: string): Promise<null> => call("DELETE", `/threads/${id}`);
 
-export const runs = (id: string): Promise<Run[]> => call("GET", `/threads/${id}/runs?limit=50`);
+export const history = (id: string, limit: number): Promise<State[]> =>
+  call("POST", `/threads/${id}/history`, { limit } satisfies Schemas["ThreadStateSearch"]);
+
+// ---- Runs ----
+
+export const runs = (id: string, limit = 50): Promise<Run[]> => call("GET", `/threads/${id}/runs?limit=${limit}`);
 
 /** Return the runs of a thread that are not over, oldest first. */
 export async function activeRuns(id: string): Promise<Run[]> {
@@ -167,14 +189,41 @@ export async function activeRuns(id: string): Promise<Run[]> {
   return [...running, ...pending.sort((a, b) => a.created_at.localeCompare(b.created_at))];
 }
 
-export const enqueue = (id: string, graph: string, body: Fields): Promise<Run> =>
-  call("POST", `/threads/${id}/runs`, { assistant_id: graph, multitask_strategy: "enqueue", ...body });
+/**
+ * Start a run, behind those of the thread that are not over.
+ *
+ * @param from id of the checkpoint where the run begins; by default the newest
+ */
+export const startRun = (id: string, graph: string, input: Fields | null, from?: string | null): Promise<Run> =>
+  call("POST", `/threads/${id}/runs`, {
+    assistant_id: graph,
+    input,
+    ...(from ? { checkpoint: { checkpoint_id: from } } : {}),
+    // Any other strategy would cancel or refuse.
+    multitask_strategy: "enqueue",
+    stream_resumable: true,
+    stream_subgraphs: true,
+    // Without it, the stream of the thread has no tokens of this run.
+    config: { configurable: { __event_streaming_v2: true } },
+  } satisfies Schemas["RunCreateStateful"]);
 
 export const cancel = (id: string, run: string): Promise<null> =>
   call("POST", `/threads/${id}/runs/${run}/cancel?wait=true`);
 
-export const history = (id: string): Promise<State[]> =>
-  call("POST", `/threads/${id}/history`, { limit: 200 });
+/** Answer an interrupt. The server refuses an interrupt that no longer waits. */
+export async function respond(id: string, interrupt: string, response: unknown): Promise<void> {
+  const answer = await call<Fields>("POST", `/threads/${id}/commands`, {
+    id: 1,
+    method: "input.respond",
+    params: { namespace: [], interrupt_id: interrupt, response },
+  } satisfies Schemas["ProtocolCommand"]);
+  if (answer.type !== "error") return;
+  const text = String(answer.message);
+  const status = Number(/^(\d{3}): /.exec(text)?.[1] ?? 422);
+  throw new ApiError(status, { ...parsed(text.slice(5)), error: answer.error }, text);
+}
+
+// ---- Products ----
 
 export interface Resolution {
   action: "create" | "resume" | "choose";
@@ -190,18 +239,3 @@ export const resume = (id: string, context: Fields = {}): Promise<Resolution> =>
   call("POST", `/threads/${id}/resume`, context);
 
 export const summary = (id: string): Promise<Fields> => call("GET", `/tutor/threads/${id}/summary`);
-
-/** Download a file that needs the token. */
-export async function download(path: string, name: string): Promise<void> {
-  const answer = await send(apiUrl + path);
-  if (!answer.ok) {
-    const text = await answer.text();
-    throw new ApiError(answer.status, parsed(text), detail(text) ?? `HTTP ${answer.status}`);
-  }
-  const url = URL.createObjectURL(await answer.blob());
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
-}

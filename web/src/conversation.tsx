@@ -1,276 +1,147 @@
-// A conversation. The server owns its runs; the hook shows them.
-import { useStream } from "@langchain/react";
-import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+// A conversation: its messages, its questions, and the box to write in.
+import { Suspense } from "react";
 import * as api from "./api";
-import { places } from "./branches";
 import { Composer } from "./composer";
+import { draft, keepDraft } from "./drafts";
 import { t } from "./i18n";
-import { Message, shown, type Shown } from "./message";
 import { Pending } from "./pending";
-import { explain, isLocked } from "./problems";
+import { explain } from "./problems";
 import { products } from "./products";
-import { Answers, Question } from "./question";
+import { Answers, answersOf, Question } from "./question";
 import { go } from "./route";
-import { titleOf } from "./sidebar";
-
-const BUSY_MS = 1_500;
-const IDLE_MS = 12_000;
-const PAGE = 100;
+import { titleOf } from "./threads";
+import { Transcript } from "./transcript";
+import { useConversation, type Conversation as State } from "./use-conversation";
 
 interface Props {
   threadId: string;
   graph: string;
   name: string;
-  /** The message that begins the conversation. */
-  first: string | null;
-  onFirst: () => void;
   onChange: () => Promise<void>;
 }
 
-interface Server {
-  thread: api.Thread;
-  active: api.Run[];
-  runs: api.Run[];
-  history: api.State[];
-}
-
-export function Conversation({ threadId, graph, name, first, onFirst, onChange }: Props) {
-  // Another client object makes the hook read the thread again and follow its next run.
-  const [epoch, setEpoch] = useState(0);
-  const [kept, setKept] = useState<Shown[]>([]);
-  const [server, setServer] = useState<Server | null>(null);
-  const [problem, setProblem] = useState<unknown>(null);
-  const [leaf, setLeaf] = useState<string | null>(null);
-  const [count, setCount] = useState(PAGE);
-  const created = useRef<((ok: boolean) => void) | null>(null);
-  const followed = useRef<string | null>(null);
-  // eslint-disable-next-line react-hooks/exhaustive-deps
-  const callerOptions = useMemo(() => ({ fetch: api.hookFetch, maxRetries: 1 }), [epoch]);
-  const stream = useStream({
-    assistantId: graph,
-    apiUrl: api.apiUrl,
-    threadId,
-    fetch: api.send,
-    callerOptions,
-    onCreated: () => created.current?.(true),
-  });
-  const { isLoading, isThreadLoading } = stream;
-
-  const live = useMemo(() => stream.messages.map(shown), [stream.messages]);
-  const latest = useRef({ live, isLoading, isThreadLoading });
-  useEffect(() => {
-    latest.current = { live, isLoading, isThreadLoading };
-  });
-
-  const follow = useCallback(() => {
-    if (latest.current.live.length > 0) setKept(latest.current.live);
-    setEpoch((n) => n + 1);
-  }, []);
-
-  const refresh = useCallback(async () => {
-    try {
-      const [thread, active, runs] = await Promise.all([
-        api.thread(threadId), api.activeRuns(threadId), api.runs(threadId),
-      ]);
-      const history = latest.current.isLoading ? null : await api.history(threadId);
-      setServer((old) => ({ thread, active, runs, history: history ?? old?.history ?? [] }));
-      const next = active[0]?.run_id;
-      const idle = !latest.current.isLoading && !latest.current.isThreadLoading;
-      if (next !== undefined && idle && followed.current !== next) {
-        followed.current = next;
-        follow();
-      }
-    } catch (error) {
-      setProblem(error);
-    }
-  }, [follow, threadId]);
-
-  // After the first load, and at the beginning and end of each run.
-  useEffect(() => {
-    if (isThreadLoading) return;
-    const timer = setTimeout(() => {
-      void refresh();
-      if (!isLoading) void onChange();
-    }, 0);
-    return () => clearTimeout(timer);
-  }, [isLoading, isThreadLoading, onChange, refresh]);
-
-  const isBusy = isLoading || (server?.active.length ?? 0) > 0;
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) void refresh();
-    }, isBusy ? BUSY_MS : IDLE_MS);
-    return () => clearInterval(timer);
-  }, [isBusy, refresh]);
-
-  const submit = useCallback(
-    (input: Record<string, unknown> | null, forkFrom?: string | null): Promise<boolean> =>
-      new Promise((resolve) => {
-        created.current = (ok) => {
-          created.current = null;
-          resolve(ok);
-        };
-        setProblem(null);
-        setLeaf(null);
-        void stream
-          .submit(input, {
-            // The default would cancel and delete the run in flight.
-            multitaskStrategy: "enqueue",
-            ...(forkFrom ? { forkFrom } : {}),
-            onError: () => created.current?.(false),
-          })
-          .then(() => created.current?.(true));
-      }),
-    [stream],
-  );
-
-  const say = useCallback(
-    async (text: string): Promise<boolean> => {
-      const input = { messages: [{ type: "human", content: text, id: crypto.randomUUID() }] };
-      if (!isBusy) return submit(input, leaf);
-      try {
-        await api.enqueue(threadId, graph, { input });
-        await refresh();
-        return true;
-      } catch (error) {
-        setProblem(error);
-        return false;
-      }
-    },
-    [graph, isBusy, leaf, refresh, submit, threadId],
-  );
-
-  const isStarted = useRef(false);
-  useEffect(() => {
-    if (first === null || isThreadLoading || isStarted.current) return;
-    isStarted.current = true;
-    onFirst();
-    void say(first);
-  }, [first, isThreadLoading, onFirst, say]);
-
-  const act = async (work: () => Promise<unknown>) => {
-    try {
-      setProblem(null);
-      await work();
-      await refresh();
-      await onChange();
-    } catch (error) {
-      setProblem(error);
-    }
-  };
-
-  const stop = () =>
-    void act(async () => {
-      // The hook knows only the runs that it has started in this tab.
-      const running = (await api.activeRuns(threadId)).find((run) => run.status === "running");
-      if (running !== undefined) await api.cancel(threadId, running.run_id);
-      await stream.stop({ cancel: false });
-      follow();
-    });
-
-  const history = useMemo(() => server?.history ?? [], [server?.history]);
-  const where = useMemo(() => places(history, leaf), [history, leaf]);
-  const branch = leaf === null ? undefined : history.find((each) => each.checkpoint.checkpoint_id === leaf);
-  const values = (branch?.values ?? stream.values);
-  const messages = useMemo(() => {
-    if (branch !== undefined) return ((branch.values.messages ?? []) as api.Fields[]).map(shown);
-    return isThreadLoading && live.length === 0 ? kept : live;
-  }, [branch, isThreadLoading, kept, live]);
-  const status = server?.thread.metadata.status;
-  const error = problem ?? stream.error;
-  const isClosed = status === "locked" || status === "archived" || status === "pending_lock" || isLocked(error);
+export function Conversation({ threadId, graph, name, onChange }: Props) {
+  const state = useConversation(threadId, graph, onChange);
+  const { server, messages, isBusy, isReadOnly, questions } = state;
   const last = messages.at(-1);
-  const hasFailed = !isBusy && server?.thread.status === "error";
-
-  const View = products[graph]?.View;
-
-  const bottom = useRef<HTMLDivElement>(null);
-  const scroller = useRef<HTMLDivElement>(null);
-  const isAtEnd = useRef(true);
-  useEffect(() => {
-    if (isAtEnd.current) bottom.current?.scrollIntoView({ block: "end" });
-  }, [messages, server, stream.interrupts]);
-
+  const isAnswering = isBusy && last?.role === "ai";
+  const product = products[graph];
+  const View = product?.View;
   return (
     <section className="conversation" aria-label={name}>
       <header className="row">
-        <h1 className="grow">{server === null ? name : titleOf(server.thread)}</h1>
-        {isClosed && <span className="badge">{t("readOnly")}</span>}
+        <h1 className="grow clip">{server === null ? name : titleOf(server.thread)}</h1>
+        {isReadOnly && <span className="badge warn">{t("readOnly")}</span>}
+        <span className="badge">{name}</span>
       </header>
-      <div
-        className="scroller grow" ref={scroller} tabIndex={-1}
-        onScroll={(event) => {
-          const box = event.currentTarget;
-          isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 80;
-        }}
+      <Transcript
+        messages={messages}
+        values={state.values}
+        isGrowing={isAnswering}
+        places={isBusy ? NONE : state.places}
+        readOnly={isReadOnly}
+        actions={state.actions}
       >
-        {isThreadLoading && messages.length === 0 && <p className="empty" role="status">{t("loading")}</p>}
-        {!isThreadLoading && messages.length === 0 && !isBusy && <p className="empty">{t("empty")}</p>}
-        {messages.length > count && (
-          <button className="quiet" onClick={() => setCount(count + PAGE)}>{messages.length - count} {t("more")}</button>
+        {state.isLoading && <p className="empty" role="status">{t("loading")}</p>}
+        {!state.isLoading && messages.length === 0 && !isBusy && questions.length === 0 && (
+          <p className="empty">{t("empty")}</p>
         )}
-        <ol className="messages" aria-busy={isLoading}>
-          {messages.slice(-count).map((each, i, list) => (
-            <Message
-              key={each.id} message={each} values={values}
-              growing={isLoading && i === list.length - 1 && each.role === "ai"}
-              place={isBusy ? undefined : where.get(each.id)}
-              readOnly={isClosed}
-              onVersion={setLeaf}
-              onEdit={(text) => submit(
-                { messages: [{ type: "human", content: text, id: crypto.randomUUID() }] }, where.get(each.id)?.parent)}
-              onRepeat={() => void submit(null, where.get(each.id)?.parent)}
-            />
-          ))}
-        </ol>
-        {isLoading && last?.role !== "ai" && <p className="thinking" role="status">{t("thinking")}</p>}
-        <Announce text={isLoading && last?.role === "ai" ? last.text : ""} />
+        {isBusy && !isAnswering && (
+          <p className="thinking" role="status"><i className="dot busy" />{t("thinking")}</p>
+        )}
+        <Announce text={isAnswering ? last.text : ""} />
         {View !== undefined && (
-          <Suspense><View threadId={threadId} values={values} isBusy={isBusy} readOnly={isClosed} say={say} /></Suspense>
+          <Suspense>
+            <View threadId={threadId} values={state.values} isBusy={isBusy} readOnly={isReadOnly} say={state.say} />
+          </Suspense>
         )}
-        <Answers runs={server?.runs ?? []} />
-        {!isClosed && !isLoading && branch === undefined && stream.interrupts.map((each) => (
-          <Question
-            key={each.id ?? "0"} value={each.value}
-            onAnswer={(answer) => act(() => stream.respond(answer, {
-              ...(each.id === undefined ? {} : { interruptId: each.id }),
-              metadata: { answer: typeof answer === "string" ? answer : JSON.stringify(answer) },
-            }))}
-          />
+        <Answers given={answersOf(server?.runs ?? [], server?.history ?? [])} />
+        {!isReadOnly && questions.map((each) => (
+          <Question key={each.id} value={each.value} onAnswer={(answer) => state.answer(each.id, answer)} />
         ))}
-        <div ref={bottom} />
+      </Transcript>
+      <div className="below">
+        <Notice state={state} threadId={threadId} graph={graph} />
+        <Pending runs={(server?.active ?? []).filter((run) => run.status === "pending")} onCancel={state.withdraw} />
+        <Composer
+          place={threadId}
+          onSend={state.say}
+          onStop={isBusy ? state.stop : undefined}
+          readOnly={isReadOnly}
+          placeholder={t(questions.length > 0 ? "placeholderAnswer" : isBusy ? "placeholderBusy" : "placeholder")}
+          attachments={product?.attachments}
+        />
       </div>
-      {(error != null || hasFailed) && !isClosed && (
-        <p className="alert banner" role="alert">
-          <span>{error != null ? explain(error) : t("failed")}</span>
-          {hasFailed ? (
-            <button onClick={() => void submit(null)}>{t("retry")}</button>
-          ) : (
-            <button onClick={() => { setProblem(null); follow(); void refresh(); }}>{t("reconnect")}</button>
-          )}
-        </p>
-      )}
-      {isClosed && (
-        <p className="alert banner" role="status">
-          <span>{t("locked")}</span>
-          <button onClick={() => void act(async () => {
-            const found = await api.resume(threadId);
-            if (found.thread_id !== undefined) go({ thread: found.thread_id, assistant: graph });
-          })}>{t("resumeNew")}</button>
-        </p>
-      )}
-      <Pending
-        runs={(server?.active ?? []).filter((run) => run.status === "pending")}
-        onCancel={(run) => void act(() => api.cancel(threadId, run.run_id))}
-      />
-      <Composer onSend={say} onStop={isBusy ? stop : undefined} disabled={isClosed} />
     </section>
+  );
+}
+
+const NONE = new Map<string, never>();
+
+/** Say what keeps the conversation from going on, and what helps. */
+function Notice({ state, threadId, graph }: { state: State; threadId: string; graph: string }) {
+  const { server, problem, isBusy, isReadOnly } = state;
+  if (isReadOnly) return <Closed threadId={threadId} graph={graph} />;
+  if (problem !== null) {
+    return (
+      <p className="alert row" role="alert">
+        <span>{explain(problem)}</span>
+        <button className="small" onClick={state.reconnect}>{t("reconnect")}</button>
+      </p>
+    );
+  }
+  if (server === null || isBusy) return null;
+  if (server.thread.status === "error") {
+    return (
+      <p className="alert row" role="alert">
+        <span>{t("failed")} {causeOf(server.history[0])}</span>
+        <button className="small" onClick={() => void state.proceed()}>{t("retry")}</button>
+      </p>
+    );
+  }
+  if (server.runs[0]?.status === "interrupted" && !api.asks(server.thread)) {
+    return (
+      <p className="notice row" role="status">
+        <span>{t("stopped")}</span>
+        <button className="small" onClick={() => void state.proceed()}>{t("proceed")}</button>
+      </p>
+    );
+  }
+  return null;
+}
+
+function causeOf(state: api.State | undefined): string {
+  const cause = state?.tasks?.find((task) => task.error != null)?.error;
+  return typeof cause === "string" ? cause.slice(0, 300) : "";
+}
+
+/** Offer another conversation in place of a closed one. A text that was typed goes with it. */
+function Closed({ threadId, graph }: { threadId: string; graph: string }) {
+  const text = draft(threadId);
+  const resume = async () => {
+    const found = await api.resume(threadId);
+    if (found.thread_id === undefined) return;
+    keepDraft(found.thread_id, text);
+    keepDraft(threadId, "");
+    go({ thread: found.thread_id, assistant: graph });
+  };
+  return (
+    <p className="notice warn row" role="status">
+      <span>{text === "" ? t("locked") : t("lockedDraft")}</span>
+      <button className="small" onClick={() => void resume()}>{t("resumeNew")}</button>
+    </p>
   );
 }
 
 /** Read an answer to screen readers sentence by sentence, not token by token. */
 function Announce({ text }: { text: string }) {
-  const sentences = /^[\s\S]*[.!?\n](?=\s|$)/.exec(text)?.[0] ?? "";
-  const last = sentences.trim().split(/(?<=[.!?])\s+/).at(-1) ?? "";
-  return <p className="hidden" aria-live="polite">{last}</p>;
+  return <p className="hidden" aria-live="polite">{lastSentence(text)}</p>;
+}
+
+const SEEN = 2_000;
+
+/** Return the last sentence of a text that is complete. */
+export function lastSentence(text: string): string {
+  const sentences = text.slice(-SEEN).match(/[^.!?\n]+[.!?\n]+(?=\s|$)/g);
+  return sentences?.at(-1)?.trim() ?? "";
 }

@@ -1,9 +1,10 @@
 // Markdown of a model: no raw HTML, images of this origin only, links to https and mailto only.
 import { Lexer } from "marked";
-import { memo, useMemo } from "react";
+import { memo, useMemo, useRef, useState } from "react";
 import Markdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import remend from "remend";
+import { t } from "./i18n";
 
 export function safeLink(url: string): string {
   return /^(https:\/\/|mailto:)/i.test(url) ? url : "";
@@ -20,12 +21,18 @@ export function safeImage(url: string): string {
 const components: Components = {
   a: ({ href, children }) =>
     href ? <a href={href} target="_blank" rel="noopener noreferrer">{children}</a> : <span>{children}</span>,
-  img: ({ src, alt }) => (typeof src === "string" && src ? <img src={src} alt={alt ?? ""} /> : <em>{alt}</em>),
+  img: ({ src, alt }) =>
+    typeof src === "string" && src ? <img src={src} alt={alt ?? ""} loading="lazy" /> : <em>{alt}</em>,
   table: ({ children }) => <div className="scroll" tabIndex={0}><table>{children}</table></div>,
   pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
 };
 
+const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n([\s\S]*?)(?:\n {0,3}\1[`~]*\s*)?$/;
+
 const Block = memo(function Block({ text }: { text: string }) {
+  const code = FENCE.exec(text)?.[2];
+  // Code is the block that grows longest, and needs no parser.
+  if (code !== undefined) return <Code text={code} />;
   return (
     <Markdown
       skipHtml
@@ -38,11 +45,53 @@ const Block = memo(function Block({ text }: { text: string }) {
   );
 });
 
-/** Show Markdown. Only the last block of a growing text is rendered again. */
-export const Text = memo(function Text({ text, growing }: { text: string; growing: boolean }) {
-  const blocks = useMemo(
-    () => Lexer.lex(growing ? remend(text) : text).map((token) => token.raw),
-    [text, growing],
+function Code({ text }: { text: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <div className="code">
+      <pre tabIndex={0}><code>{text}</code></pre>
+      <button className="quiet small" onClick={() => void copy()}>{isCopied ? t("copied") : t("copy")}</button>
+    </div>
   );
-  return <div className="prose">{blocks.map((block, i) => <Block key={i} text={block} />)}</div>;
+}
+
+interface Cut {
+  text: string;
+  blocks: string[];
+}
+
+/**
+ * Cut a text into blocks. Of a text that has grown since `old`, only the end is cut again: what
+ * follows can change the last block, and what looks like the one before it, but no earlier ones.
+ */
+export function cut(text: string, old: Cut | null): Cut {
+  const isGrown = old !== null && text.startsWith(old.text) && old.blocks.length > 2;
+  const known = isGrown ? old.blocks.slice(0, -2) : [];
+  const rest = text.slice(known.reduce((sum, each) => sum + each.length, 0));
+  return { text, blocks: [...known, ...Lexer.lex(rest).map((token) => token.raw)] };
+}
+
+/** Show Markdown. Only the last blocks of a growing text are rendered again. */
+export const Text = memo(function Text({ text, growing }: { text: string; growing: boolean }) {
+  const last = useRef<Cut | null>(null);
+  const blocks = useMemo(() => {
+    // Blocks are found by their exact text, which `marked` changes if lines end with a return.
+    last.current = cut(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"), last.current);
+    return last.current.blocks;
+  }, [text]);
+  return (
+    <div className="prose">
+      {blocks.map((block, i) =>
+        block.trim() === "" ? null : (
+          // What is open at the end, such as bold words, is closed while the text grows.
+          <Block key={i} text={growing && i >= blocks.length - 2 ? remend(block) : block} />
+        ),
+      )}
+    </div>
+  );
 });

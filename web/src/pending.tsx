@@ -2,6 +2,12 @@ import type { Fields, Run } from "./api";
 import { t } from "./i18n";
 import { textOf } from "./message";
 
+/** Return the messages with which a run was started. */
+export function inputOf(run: Run): Fields[] {
+  const messages = run.kwargs?.input?.messages;
+  return Array.isArray(messages) ? (messages as Fields[]) : [];
+}
+
 /** List the messages that wait on the server for the run in front of them. */
 export function Pending({ runs, onCancel }: { runs: Run[]; onCancel: (run: Run) => void }) {
   if (runs.length === 0) return null;
@@ -11,17 +17,11 @@ export function Pending({ runs, onCancel }: { runs: Run[]; onCancel: (run: Run) 
       <ul className="plain">
         {runs.map((run) => (
           <li key={run.run_id} className="row">
-            <span className="grow title">{wording(run)}</span>
-            <button onClick={() => onCancel(run)}>{t("withdraw")}</button>
+            <span className="grow clip">{textOf(inputOf(run).at(-1)?.content) || run.run_id.slice(-4)}</span>
+            <button className="quiet small" onClick={() => onCancel(run)}>{t("withdraw")}</button>
           </li>
         ))}
       </ul>
     </section>
   );
-}
-
-function wording(run: Run): string {
-  const messages = run.kwargs?.input?.messages;
-  const last = Array.isArray(messages) ? (messages as Fields[]).at(-1) : undefined;
-  return textOf(last?.content) || run.run_id.slice(-4);
 }

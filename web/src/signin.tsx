@@ -7,7 +7,7 @@ export function SignIn({ again, onToken }: { again: boolean; onToken: (value: st
   return (
     <main className="signin">
       <form
-        className="card"
+        className="card stack"
         onSubmit={(event) => {
           event.preventDefault();
           if (value.trim() !== "") onToken(value.trim());
@@ -16,8 +16,8 @@ export function SignIn({ again, onToken }: { again: boolean; onToken: (value: st
         <h1>Threadhold</h1>
         <p>{t("signInHelp")}</p>
         {again && <p className="alert" role="alert">{t("refused")}</p>}
-        <label>
-          {t("token")}
+        <label className="field">
+          <span>{t("token")}</span>
           <input
             type="password" autoComplete="off" autoFocus value={value}
             onChange={(event) => setValue(event.target.value)}

@@ -1,6 +1,7 @@
 // What each product adds to the shell. A product's code is loaded when it is needed.
 import { lazy, type ComponentType } from "react";
 import type { Assistant, Fields } from "../api";
+import type { Attachments } from "../composer";
 
 export interface ViewProps {
   threadId: string;
@@ -25,6 +26,8 @@ export interface Product {
   View?: ComponentType<ViewProps>;
   /** Shown instead of an empty conversation. */
   Start?: ComponentType<StartProps>;
+  /** How the graph takes files with a message; none by default. */
+  attachments?: Attachments;
 }
 
 /** The products by the graph's name. A graph without an entry is a plain conversation. */
