@@ -1,6 +1,7 @@
 // A headless browser for tests, driven by lines on standard input.
 //
-// Input:  {"run": body of an async function of (page, context)}
+// Input:  {"run": body of an async function of (page, context, problems)}, and first, if it has
+//         {"open": options}, a page in a new context
 // Output: {"value": what it returns} or {"error": text}; `{"ready": true}` first.
 import { createInterface } from "node:readline";
 import chromium from "@sparticuz/chromium";
@@ -9,21 +10,36 @@ import { chromium as playwright } from "playwright-core";
 const browser = await playwright.launch({
   executablePath: await chromium.executablePath(), args: chromium.args, headless: true,
 });
-const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB" });
-const page = await context.newPage();
 const problems = [];
-page.on("pageerror", (error) => problems.push(String(error)));
-page.on("console", (message) => {
-  // Answers with an error status are the tests' own subject.
-  if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) problems.push(message.text());
-});
-page.setDefaultTimeout(20_000);
+let context, page;
+
+/** Open a page in a context of its own: without the storage, tabs and clock of the one before. */
+async function open(options = {}) {
+  await context?.close();
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
+  context.setDefaultTimeout(20_000);
+  context.on("page", watch);
+  page = await context.newPage();
+}
+
+function watch(opened) {
+  opened.on("pageerror", (error) => problems.push(String(error)));
+  opened.on("console", (message) => {
+    // Answers with an error status are the tests' own subject.
+    const isOwn = /^Failed to load resource|net::ERR_/.test(message.text());
+    if (message.type() === "error" && !isOwn) problems.push(message.text());
+  });
+}
+
+await open();
 console.log(JSON.stringify({ ready: true }));
 const AsyncFunction = (async () => undefined).constructor;
 for await (const line of createInterface({ input: process.stdin })) {
   try {
-    const value = await new AsyncFunction("page", "context", "problems", JSON.parse(line).run)(page, context, problems);
-    console.log(JSON.stringify({ value: value ?? null }));
+    const command = JSON.parse(line);
+    if (command.open !== undefined) await open(command.open);
+    const run = new AsyncFunction("page", "context", "problems", command.run ?? "");
+    console.log(JSON.stringify({ value: (await run(page, context, problems)) ?? null }));
   } catch (error) {
     console.log(JSON.stringify({ error: String(error) }));
   }

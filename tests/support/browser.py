@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes import ROOT
+from tests.support.processes import ROOT, Running
 from tools.web import build
 
 WEB = ROOT / "web"
@@ -36,13 +36,36 @@ class Page:
         assert line, "the browser has ended"
         return json.loads(line)
 
-    async def run(self, code: str) -> Any:
+    async def run(self, code: str, **command: Any) -> Any:
         """Run JavaScript with `page` of Playwright and return what it returns."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"run": code}).encode() + b"\n")
+        self._process.stdin.write(json.dumps({"run": code, **command}).encode() + b"\n")
         found = await self.answer()
         assert "error" not in found, found["error"]
         return found["value"]
+
+    async def fresh(self, **options: Any) -> None:
+        """Open the page in a new context, with options of Playwright's `newContext`."""
+        await self.run("", open=options)
+
+    async def check(self) -> None:
+        """Check that no script of the page has failed."""
+        assert await self.run("return problems.splice(0)") == []
+
+    async def visit(self, server: Running, query: str = "") -> None:
+        """Open an address of a server."""
+        await self.run(f"await page.goto({json.dumps(f'{server.url}/{query}')})")
+
+    async def click(self, name: str) -> None:
+        """Click on the button with exactly this name."""
+        found = f'page.getByRole("button", {{name: {json.dumps(name)}, exact: true}})'
+        await self.run(f"await {found}.first().click()")
+
+    async def thread(self) -> str:
+        """Wait for a thread in the address, and return its id."""
+        await self.run("await page.waitForURL(/thread=/)")
+        found = await self.run('return new URL(page.url()).searchParams.get("thread")')
+        return str(found)
 
     async def say(self, text: str) -> None:
         """Write a message and send it."""
@@ -63,8 +86,9 @@ class Page:
         await self.run(f"await page.getByText({json.dumps(text)}).first().waitFor()")
 
     async def idle(self) -> None:
-        """Wait until no run is shown."""
-        await self.run('await page.getByRole("button", {name: "Stop"}).waitFor({state: "hidden"});')
+        """Wait until no run is shown, and the state after it is."""
+        stop = 'page.getByRole("button", {name: "Stop"})'
+        await self.run(f'await {stop}.waitFor({{state: "hidden"}}); await page.waitForTimeout(50);')
 
 
 @asynccontextmanager
@@ -82,7 +106,7 @@ async def browser() -> AsyncIterator[Page]:
         page = Page(process)
         assert await page.answer() == {"ready": True}
         yield page
-        assert await page.run("return problems") == []
+        await page.check()
     finally:
         # The end of its input makes the driver close the browser and end.
         if process.stdin is not None:

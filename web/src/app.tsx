@@ -1,5 +1,5 @@
 // The shell: sign-in, sidebar, and the conversation, the inbox or the start.
-import { useCallback, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useState } from "react";
 import * as api from "./api";
 import { Conversation } from "./conversation";
 import { keepDraft } from "./drafts";
@@ -8,6 +8,7 @@ import { Icon } from "./icon";
 import { Inbox } from "./inbox";
 import { usePolling } from "./polling";
 import { explain } from "./problems";
+import { products } from "./products";
 import { go, usePlace } from "./route";
 import { Sidebar } from "./sidebar";
 import { SignIn } from "./signin";
@@ -88,6 +89,7 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
   const { assistants, threads, waiting, problem, refresh, load } = useOverview(archived, limit);
   const thread = threads?.find((each) => each.thread_id === place.thread);
   const graph = place.assistant ?? (thread === undefined ? null : graphOf(thread));
+  const Page = graph === null ? undefined : products[graph]?.Page;
   const title = place.view === "inbox" ? t("inbox") : thread === undefined ? null : titleOf(thread);
   useEffect(() => {
     document.documentElement.lang = lang;
@@ -139,6 +141,10 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
           <Inbox onChange={refresh} />
         ) : place.thread === null ? (
           <Start assistants={assistants} chosen={place.assistant} onStarted={(...started) => void begin(...started)} />
+        ) : Page !== undefined ? (
+          <Suspense fallback={<p className="empty" role="status">{t("loading")}</p>}>
+            <Page key={place.thread} threadId={place.thread} onChange={refresh} />
+          </Suspense>
         ) : graph !== null && graph !== "" ? (
           <Conversation
             key={place.thread}

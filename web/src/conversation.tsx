@@ -1,5 +1,5 @@
 // A conversation: its messages, its questions, and the box to write in.
-import { Suspense } from "react";
+import { Suspense, useState } from "react";
 import * as api from "./api";
 import { Composer } from "./composer";
 import { draft, keepDraft } from "./drafts";
@@ -25,12 +25,19 @@ export function Conversation({ threadId, graph, name, onChange }: Props) {
   const { server, messages, isBusy, isReadOnly, questions } = state;
   const last = messages.at(-1);
   const isAnswering = isBusy && last?.role === "ai";
-  const product = products[graph];
-  const View = product?.View;
+  const { View, Header, Panel, panelName, Answer, attachments } = products[graph] ?? {};
+  const [isBeside, setBeside] = useState(() => matchMedia("(min-width: 1100px)").matches);
+  const view = {
+    threadId, isBusy, values: state.values, readOnly: isReadOnly, say: (text: string) => state.say(text),
+  };
   return (
-    <section className="conversation" aria-label={name}>
+    <section className={Panel !== undefined && isBeside ? "conversation beside" : "conversation"} aria-label={name}>
       <header className="row">
         <h1 className="grow clip">{server === null ? name : titleOf(server.thread)}</h1>
+        {Header !== undefined && <Suspense><Header /></Suspense>}
+        {Panel !== undefined && (
+          <button className="small" aria-pressed={isBeside} onClick={() => setBeside(!isBeside)}>{panelName?.()}</button>
+        )}
         {isReadOnly && <span className="badge warn">{t("readOnly")}</span>}
         <span className="badge">{name}</span>
       </header>
@@ -38,6 +45,7 @@ export function Conversation({ threadId, graph, name, onChange }: Props) {
         messages={messages}
         values={state.values}
         isGrowing={isAnswering}
+        Answer={Answer}
         places={isBusy ? NONE : state.places}
         readOnly={isReadOnly}
         actions={state.actions}
@@ -50,11 +58,7 @@ export function Conversation({ threadId, graph, name, onChange }: Props) {
           <p className="thinking" role="status"><i className="dot busy" />{t("thinking")}</p>
         )}
         <Announce text={isAnswering ? last.text : ""} />
-        {View !== undefined && (
-          <Suspense>
-            <View threadId={threadId} values={state.values} isBusy={isBusy} readOnly={isReadOnly} say={state.say} />
-          </Suspense>
-        )}
+        {View !== undefined && <Suspense><View {...view} /></Suspense>}
         <Answers given={answersOf(server?.runs ?? [], server?.history ?? [])} />
         {!isReadOnly && questions.map((each) => (
           <Question key={each.id} value={each.value} onAnswer={(answer) => state.answer(each.id, answer)} />
@@ -69,9 +73,14 @@ export function Conversation({ threadId, graph, name, onChange }: Props) {
           onStop={isBusy ? state.stop : undefined}
           readOnly={isReadOnly}
           placeholder={t(questions.length > 0 ? "placeholderAnswer" : isBusy ? "placeholderBusy" : "placeholder")}
-          attachments={product?.attachments}
+          attachments={attachments}
         />
       </div>
+      {Panel !== undefined && isBeside && (
+        <aside className="side" aria-label={panelName?.()}>
+          <Suspense fallback={<p className="empty" role="status">{t("loading")}</p>}><Panel {...view} /></Suspense>
+        </aside>
+      )}
     </section>
   );
 }

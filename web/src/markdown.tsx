@@ -1,7 +1,7 @@
 // Markdown of a model: no raw HTML, images of this origin only, links to https and mailto only.
 import { Lexer } from "marked";
 import { memo, useMemo, useRef, useState } from "react";
-import Markdown, { type Components } from "react-markdown";
+import Markdown, { type Components, type Options } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import remend from "remend";
 import { t } from "./i18n";
@@ -29,7 +29,17 @@ const components: Components = {
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n([\s\S]*?)(?:\n {0,3}\1[`~]*\s*)?$/;
 
-const Block = memo(function Block({ text }: { text: string }) {
+/** Return the plugins for a block that begins at an offset of the text. */
+export type Plugins = (base: number) => NonNullable<Options["rehypePlugins"]>;
+
+interface BlockProps {
+  text: string;
+  /** Where the block begins in the whole text. */
+  base: number;
+  plugins: Plugins | undefined;
+}
+
+const Block = memo(function Block({ text, base, plugins }: BlockProps) {
   const code = FENCE.exec(text)?.[2];
   // Code is the block that grows longest, and needs no parser.
   if (code !== undefined) return <Code text={code} />;
@@ -37,6 +47,7 @@ const Block = memo(function Block({ text }: { text: string }) {
     <Markdown
       skipHtml
       remarkPlugins={[remarkGfm]}
+      rehypePlugins={plugins?.(base) ?? []}
       components={components}
       urlTransform={(url, key) => (key === "src" ? safeImage(url) : safeLink(url))}
     >
@@ -76,22 +87,32 @@ export function cut(text: string, old: Cut | null): Cut {
   return { text, blocks: [...known, ...Lexer.lex(rest).map((token) => token.raw)] };
 }
 
+interface TextProps {
+  text: string;
+  growing: boolean;
+  plugins?: Plugins | undefined;
+}
+
 /** Show Markdown. Only the last blocks of a growing text are rendered again. */
-export const Text = memo(function Text({ text, growing }: { text: string; growing: boolean }) {
+export const Text = memo(function Text({ text, growing, plugins }: TextProps) {
   const last = useRef<Cut | null>(null);
   const blocks = useMemo(() => {
     // Blocks are found by their exact text, which `marked` changes if lines end with a return.
     last.current = cut(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"), last.current);
-    return last.current.blocks;
+    let end = 0;
+    return last.current.blocks.map((raw) => {
+      end += raw.length;
+      return { raw, base: end - raw.length };
+    });
   }, [text]);
   return (
     <div className="prose">
-      {blocks.map((block, i) =>
-        block.trim() === "" ? null : (
-          // What is open at the end, such as bold words, is closed while the text grows.
-          <Block key={i} text={growing && i >= blocks.length - 2 ? remend(block) : block} />
-        ),
-      )}
+      {blocks.map(({ raw, base }, i) => {
+        if (raw.trim() === "") return null;
+        // What is open at the end, such as bold words, is closed while the text grows.
+        const isOpen = growing && i >= blocks.length - 2;
+        return <Block key={i} text={isOpen ? remend(raw) : raw} base={base} plugins={plugins} />;
+      })}
     </div>
   );
 });

@@ -1,11 +1,12 @@
 // A message of a conversation, and what a person can do with it.
-import { memo, useEffect, useState } from "react";
+import { memo, Suspense, useEffect, useState, type ComponentType } from "react";
 import type { Fields } from "./api";
 import type { Place } from "./branches";
 import { Correction } from "./correction";
 import { t } from "./i18n";
 import { Icon } from "./icon";
 import { Text } from "./markdown";
+import type { AnswerProps } from "./products";
 
 export interface Shown {
   id: string;
@@ -67,12 +68,16 @@ interface Props {
   message: Shown;
   values: Fields;
   growing: boolean;
+  isLast: boolean;
+  /** How the product shows an answer; Markdown by default. */
+  Answer: ComponentType<AnswerProps> | undefined;
   place: Place | undefined;
   readOnly: boolean;
   actions: MessageActions;
 }
 
-export const Message = memo(function Message({ message, values, growing, place, readOnly, actions }: Props) {
+export const Message = memo(function Message(props: Props) {
+  const { message, values, growing, isLast, Answer, place, readOnly, actions } = props;
   const [isEdited, setEdited] = useState(false);
   const isHuman = message.role === "human";
   const mayChange = place?.parent != null && !readOnly;
@@ -87,8 +92,12 @@ export const Message = memo(function Message({ message, values, growing, place, 
         />
       ) : isHuman ? (
         <Bubble message={message} />
-      ) : (
+      ) : Answer === undefined ? (
         <Growing text={message.text} growing={growing} />
+      ) : (
+        <Suspense fallback={<Growing text={message.text} growing={growing} />}>
+          <Answer message={message} values={values} isLast={isLast} growing={growing} />
+        </Suspense>
       )}
       {isHuman && <Correction message={message} values={values} />}
       {!growing && !isEdited && (

@@ -1,10 +1,11 @@
 // The messages of a conversation: those near the view, following the end while the person is there.
-import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useEffect, useMemo, useRef, useState, type ComponentType, type ReactNode } from "react";
 import type { Fields } from "./api";
 import type { Place } from "./branches";
 import { t } from "./i18n";
 import { Icon } from "./icon";
 import { Message, type MessageActions, type Shown } from "./message";
+import type { AnswerProps } from "./products";
 import { useSlice } from "./virtual";
 
 const ASSUMED = 140;
@@ -15,6 +16,7 @@ interface Props {
   values: Fields;
   /** Whether the last message still grows. */
   isGrowing: boolean;
+  Answer: ComponentType<AnswerProps> | undefined;
   places: Map<string, Place>;
   readOnly: boolean;
   actions: MessageActions;
@@ -22,7 +24,8 @@ interface Props {
   children: ReactNode;
 }
 
-export function Transcript({ messages, values, isGrowing, places, readOnly, actions, children }: Props) {
+export function Transcript(props: Props) {
+  const { messages, values, isGrowing, Answer, places, readOnly, actions, children } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
@@ -75,6 +78,8 @@ export function Transcript({ messages, values, isGrowing, places, readOnly, acti
               message={each}
               values={values}
               growing={isGrowing && shown.start + i === messages.length - 1}
+              isLast={shown.start + i === messages.length - 1}
+              Answer={Answer}
               place={places.get(each.id)}
               readOnly={readOnly}
               actions={actions}

@@ -2,6 +2,7 @@
 import { lazy, type ComponentType } from "react";
 import type { Assistant, Fields } from "../api";
 import type { Attachments } from "../composer";
+import type { Shown } from "../message";
 
 export interface ViewProps {
   threadId: string;
@@ -21,11 +22,34 @@ export interface StartProps {
   onStarted: (thread: string, assistant: string, text: string) => void;
 }
 
+export interface PageProps {
+  threadId: string;
+  /** Say that the thread has changed. */
+  onChange: () => Promise<void>;
+}
+
+export interface AnswerProps {
+  message: Shown;
+  /** The state of the thread; its citations belong to the last answer. */
+  values: Fields;
+  isLast: boolean;
+  growing: boolean;
+}
+
 export interface Product {
   /** Shown below the messages of a thread. */
   View?: ComponentType<ViewProps>;
   /** Shown instead of an empty conversation. */
   Start?: ComponentType<StartProps>;
+  /** Shown instead of the conversation of a thread. */
+  Page?: ComponentType<PageProps>;
+  /** Shown in the header of a thread. */
+  Header?: ComponentType;
+  /** Shown beside the messages; instead of them on a narrow screen. */
+  Panel?: ComponentType<ViewProps>;
+  panelName?: () => string;
+  /** Shows the text of an answer, which is plain Markdown until it is loaded. */
+  Answer?: ComponentType<AnswerProps>;
   /** How the graph takes files with a message; none by default. */
   attachments?: Attachments;
 }
