@@ -7,8 +7,11 @@ import { createInterface } from "node:readline";
 import chromium from "@sparticuz/chromium";
 import { chromium as playwright } from "playwright-core";
 
+// Not the package's own arguments, which keep all in one process and switch CORS off.
 const browser = await playwright.launch({
-  executablePath: await chromium.executablePath(), args: chromium.args, headless: true,
+  executablePath: await chromium.executablePath(),
+  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+  headless: true,
 });
 const problems = [];
 let context, page;

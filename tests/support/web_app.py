@@ -1,11 +1,21 @@
 """A project with the products and a scripted model, for tests of the web app."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.openai_server import OpenAIServer
 from tests.support.policy import SECRET
-from tests.support.processes import GRAPHS, ROOT
+from tests.support.processes import (
+    GRAPHS,
+    ROOT,
+    Running,
+    environment,
+    free_port,
+    running,
+    threadhold,
+)
 from tests.support.tutor import NO_MODEL, of_endpoint
 
 ANSWER = " ".join(f"w{i}" for i in range(60))
@@ -33,3 +43,19 @@ def write_config(folder: Path, **http: object) -> Path:
 def model_environment(endpoint: OpenAIServer) -> dict[str, str]:
     """Return the environment of a server that uses the scripted model."""
     return {**NO_MODEL, **of_endpoint(endpoint), "JWT_SECRET": SECRET}
+
+
+@contextmanager
+def web_server(
+    folder: Path, config: Path, port: int | None = None, **env: str
+) -> Iterator[Running]:
+    """Serve a project on the database in `folder`, also if its API has a prefix.
+
+    Args:
+        port: By default a free one. A server that takes the place of another has its port.
+    """
+    port = port or free_port()
+    command = threadhold("serve", "--config", config, "--port", str(port))
+    command += ["--database-url", f"sqlite:///{folder / 'data.db'}"]
+    with running(command, port, folder, environment(**env), ready="/health") as started:
+        yield started

@@ -69,12 +69,22 @@ export async function send(input: RequestInfo | URL, init?: RequestInit): Promis
   return answer;
 }
 
+// A socket may be half open: what is sent is lost, and no error arrives.
+const PATIENCE_MS = 10_000;
+
+/** Return a signal that aborts a request to which no answer comes. */
+export function patience(signal?: AbortSignal | null): AbortSignal {
+  const late = AbortSignal.timeout(PATIENCE_MS);
+  return signal ? AbortSignal.any([signal, late]) : late;
+}
+
 /** Send a request with a JSON body and return the answer's document. */
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   let answer: Response;
   try {
     answer = await send(apiUrl + path, {
       method,
+      signal: patience(),
       ...(body === undefined
         ? {}
         : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 
-/** Repeat `work` while the page is visible, and at once when it comes back or is online again. */
+/** Repeat `work`, one after the other, while the page is visible, and at once when it comes back or is online again. */
 export function usePolling(work: () => Promise<void>, everyMs: number, isOn = true): void {
   const latest = useRef(work);
   useEffect(() => {
@@ -8,8 +8,13 @@ export function usePolling(work: () => Promise<void>, everyMs: number, isOn = tr
   }, [work]);
   useEffect(() => {
     if (!isOn) return;
+    let isRunning = false;
     const run = () => {
-      if (!document.hidden) void latest.current();
+      if (document.hidden || isRunning) return;
+      isRunning = true;
+      void latest.current().finally(() => {
+        isRunning = false;
+      });
     };
     const timer = setInterval(run, everyMs);
     document.addEventListener("visibilitychange", run);

@@ -1,5 +1,5 @@
 // The requests of the hook. It only watches: the page starts and cancels runs itself.
-import { activeRuns, call, send, type Fields } from "./api";
+import { activeRuns, call, patience, send, type Fields } from "./api";
 
 /** The run that the hook shows, by thread. */
 const watched = new Map<string, string>();
@@ -20,7 +20,7 @@ export async function stateFetch(input: RequestInfo | URL, init?: RequestInit): 
   if (thread === undefined) return send(input, init);
   // The state is read last. Of a run that ends in between, it has everything.
   const run = (await activeRuns(thread))[0];
-  const answer = await send(input, init);
+  const answer = await send(input, { ...init, signal: patience(init?.signal) });
   if (!answer.ok) return answer;
   const state = (await answer.json()) as Fields;
   if (run === undefined) return Response.json({ ...state, next: [] });

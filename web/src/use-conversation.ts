@@ -86,7 +86,9 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
       const next = active[0]?.run_id;
       const isUnseen = next === undefined ? isNew && version.current !== null : followed.current !== next;
       if (next === undefined) version.current = now;
-      if ((!isLoading && isUnseen) || isLost(error)) {
+      // The stream did not bring the end of its run, which the server has seen since the last look.
+      const isMissed = isLoading && next === undefined && old?.active.length === 0;
+      if ((!isLoading && isUnseen) || isMissed || isLost(error)) {
         followed.current = next ?? null;
         follow();
       }
