@@ -46,7 +46,7 @@ def build(web: Path = WEB, target: Path = BUILD) -> bool:
     lock = hashlib.sha256((web / "package-lock.json").read_bytes()).hexdigest()
     installed = web / "node_modules" / ".lock"
     if not installed.is_file() or installed.read_text() != lock:
-        _run([npm, "install", "--no-save", "--no-audit", "--no-fund"], web, INSTALL)
+        _run([npm, "ci", "--no-audit", "--no-fund"], web, INSTALL)
         installed.write_text(lock)
     _run([npm, "run", "--silent", "build", "--", "--outDir", str(target)], web, COMPILE)
     stamp.write_text(state)

@@ -21,6 +21,8 @@ _POLICY = (
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
+# The script that other pages load, by a name that does not change.
+_EMBEDDED = ("embed.js",)
 _HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
@@ -76,8 +78,13 @@ def _asset(build: Path) -> Callable[[Request], Awaitable[Response]]:
         path = (folder / request.path_params["name"]).resolve()
         if path.parent != folder or not path.is_file():
             return Response(status_code=404)
-        # The names contain a hash of the content.
-        headers = {"cache-control": "public, max-age=31536000, immutable"}
+        # Other names contain a hash of the content.
+        is_fixed = path.name in _EMBEDDED
+        caching = "no-cache" if is_fixed else "public, max-age=31536000, immutable"
+        headers = {"cache-control": caching, "cross-origin-resource-policy": "cross-origin"}
+        if path.suffix in (".js", ".css"):
+            # Modules of another origin need it. The files are the same for everybody.
+            headers["access-control-allow-origin"] = "*"
         return FileResponse(path, headers={**_HEADERS, **headers})
 
     return asset

@@ -32,7 +32,18 @@ function subscribe(listen: () => void): () => void {
   };
 }
 
+let embedder: ((place: Partial<Place>) => void) | null = null;
+
+/** Let another page decide where to go: its address is its own. */
+export function setEmbedder(move: ((place: Partial<Place>) => void) | null): void {
+  embedder = move;
+}
+
 export function go(place: Partial<Place>, replace = false): void {
+  if (embedder !== null) {
+    embedder(place);
+    return;
+  }
   history[replace ? "replaceState" : "pushState"](null, "", format(place));
   moved.dispatchEvent(new Event("moved"));
 }

@@ -23,7 +23,7 @@ export async function stateFetch(input: RequestInfo | URL, init?: RequestInit): 
   const answer = await send(input, { ...init, signal: patience(init?.signal) });
   if (!answer.ok) return answer;
   const state = (await answer.json()) as Fields;
-  if (run === undefined) return Response.json({ ...state, next: [] });
+  if (run === undefined) return Response.json({ ...state, next: [], tasks: [] });
   watched.set(thread, run.run_id);
   const from = run.kwargs?.config?.configurable?.checkpoint_id;
   const hasBegun = (state.metadata as Fields | undefined)?.run_id === run.run_id;
