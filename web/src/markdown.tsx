@@ -81,9 +81,11 @@ interface Cut {
  * follows can change the last block, and what looks like the one before it, but no earlier ones.
  */
 export function cut(text: string, old: Cut | null): Cut {
-  const isGrown = old !== null && text.startsWith(old.text) && old.blocks.length > 2;
-  const known = isGrown ? old.blocks.slice(0, -2) : [];
-  const rest = text.slice(known.reduce((sum, each) => sum + each.length, 0));
+  const early = old?.blocks.slice(0, -2) ?? [];
+  const begin = early.join("");
+  // `marked` leaves out some spaces at the end of lists. Then all is cut again.
+  const known = text.startsWith(begin) ? early : [];
+  const rest = known.length > 0 ? text.slice(begin.length) : text;
   return { text, blocks: [...known, ...Lexer.lex(rest).map((token) => token.raw)] };
 }
 
