@@ -72,7 +72,9 @@ def queries(filled: dict[str, str]) -> dict[str, str]:
 
 async def settled(page: Page) -> None:
     """Wait until the page shows its content."""
-    await page.run('await page.locator("main :is(h1, .empty)").first().waitFor()')
+    await page.run(
+        'await page.locator("main :is(h1, .empty)").first().waitFor({state: "attached"})'
+    )
     await page.run('await page.waitForLoadState("networkidle")')
 
 
