@@ -1,7 +1,7 @@
 """Measure the web app while an answer arrives: `python -m bench.web`.
 
 Chromium runs at a quarter of its speed. The scripted model streams an answer of 20 KB. Each row says
-how long the tasks of the page's main thread took: the median, the 99th percentile and the longest.
+how much processor time the tasks of the page's main thread took: the median, the 99th percentile and the longest.
 """
 
 import asyncio
@@ -54,16 +54,16 @@ async def measure(page: Page, url: str, trace: Path) -> list[float]:
 
 
 def tasks(events: list[dict[str, object]]) -> list[float]:
-    """Return the milliseconds of the tasks in a trace, of the busiest renderer thread."""
+    """Return the milliseconds of processor time of each task of the main thread in a trace."""
     main = {
         (each["pid"], each["tid"])
         for each in events
         if each.get("name") == "thread_name" and each["args"] == {"name": "CrRendererMain"}
     }
     return sorted(
-        float(str(each["dur"])) / 1000
+        float(str(each["tdur"])) / 1000
         for each in events
-        if each.get("name") == "RunTask" and "dur" in each and (each["pid"], each["tid"]) in main
+        if each.get("name") == "RunTask" and "tdur" in each and (each["pid"], each["tid"]) in main
     )
 
 
