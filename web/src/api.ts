@@ -74,7 +74,8 @@ export async function hookFetch(input: RequestInfo | URL, init?: RequestInit): P
   return Response.json(state);
 }
 
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+/** Send JSON and return the answer's document. */
+export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   let answer: Response;
   try {
     answer = await send(apiUrl + path, {

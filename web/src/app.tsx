@@ -1,10 +1,11 @@
 // The shell: sign-in, sidebar, and the conversation or the inbox.
-import { useCallback, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useState } from "react";
 import * as api from "./api";
 import { Conversation } from "./conversation";
 import { language, languages, setLanguage, t, type Language } from "./i18n";
 import { Inbox } from "./inbox";
 import { explain } from "./problems";
+import { products } from "./products";
 import { go, usePlace } from "./route";
 import { Sidebar } from "./sidebar";
 import { SignIn } from "./signin";
@@ -84,6 +85,7 @@ export function App() {
   }
   const thread = threads?.find((each) => each.thread_id === place.thread);
   const graph = place.assistant ?? (thread?.metadata.graph_id as string | undefined) ?? null;
+  const Page = graph === null ? undefined : products[graph]?.Page;
   return (
     <div className="shell" key={lang}>
       <a className="skip" href="#main">{t("skip")}</a>
@@ -139,6 +141,10 @@ export function App() {
         )}
         {place.view === "inbox" ? (
           <Inbox onChange={refresh} />
+        ) : place.thread !== null && Page !== undefined ? (
+          <Suspense fallback={<p className="empty" role="status">{t("loading")}</p>}>
+            <Page key={place.thread} threadId={place.thread} onChange={refresh} />
+          </Suspense>
         ) : place.thread !== null && graph !== null ? (
           <Conversation
             key={place.thread}

@@ -182,7 +182,8 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
   const last = messages.at(-1);
   const hasFailed = !isBusy && server?.thread.status === "error";
 
-  const View = products[graph]?.View;
+  const { View, Header, Panel, panelName, Answer } = products[graph] ?? {};
+  const [isBeside, setBeside] = useState(() => matchMedia("(min-width: 1100px)").matches);
 
   const bottom = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -192,9 +193,13 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
   }, [messages, server, stream.interrupts]);
 
   return (
-    <section className="conversation" aria-label={name}>
+    <section className={Panel !== undefined && isBeside ? "conversation beside" : "conversation"} aria-label={name}>
       <header className="row">
         <h1 className="grow">{server === null ? name : titleOf(server.thread)}</h1>
+        {Header !== undefined && <Suspense><Header /></Suspense>}
+        {Panel !== undefined && (
+          <button aria-pressed={isBeside} onClick={() => setBeside(!isBeside)}>{panelName?.()}</button>
+        )}
         {isClosed && <span className="badge">{t("readOnly")}</span>}
       </header>
       <div
@@ -214,6 +219,8 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
             <Message
               key={each.id} message={each} values={values}
               growing={isLoading && i === list.length - 1 && each.role === "ai"}
+              isLast={i === list.length - 1}
+              Answer={Answer}
               place={isBusy ? undefined : where.get(each.id)}
               readOnly={isClosed}
               onVersion={setLeaf}
@@ -264,6 +271,13 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
         onCancel={(run) => void act(() => api.cancel(threadId, run.run_id))}
       />
       <Composer onSend={say} onStop={isBusy ? stop : undefined} disabled={isClosed} />
+      {Panel !== undefined && isBeside && (
+        <aside className="side" aria-label={panelName?.()}>
+          <Suspense fallback={<p className="empty" role="status">{t("loading")}</p>}>
+            <Panel threadId={threadId} values={values} isBusy={isBusy} readOnly={isClosed} say={say} />
+          </Suspense>
+        </aside>
+      )}
     </section>
   );
 }

@@ -1,7 +1,7 @@
 // Markdown of a model: no raw HTML, images of this origin only, links to https and mailto only.
 import { Lexer } from "marked";
 import { memo, useMemo } from "react";
-import Markdown, { type Components } from "react-markdown";
+import Markdown, { type Components, type Options } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import remend from "remend";
 
@@ -25,11 +25,17 @@ const components: Components = {
   pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
 };
 
-const Block = memo(function Block({ text }: { text: string }) {
+/** Return the plugins for a block that begins at an offset of the text. */
+export type Plugins = (base: number) => NonNullable<Options["rehypePlugins"]>;
+
+interface BlockProps { text: string; base: number; plugins: Plugins | undefined }
+
+const Block = memo(function Block({ text, base, plugins }: BlockProps) {
   return (
     <Markdown
       skipHtml
       remarkPlugins={[remarkGfm]}
+      rehypePlugins={plugins?.(base) ?? []}
       components={components}
       urlTransform={(url, key) => (key === "src" ? safeImage(url) : safeLink(url))}
     >
@@ -38,11 +44,20 @@ const Block = memo(function Block({ text }: { text: string }) {
   );
 });
 
+interface TextProps { text: string; growing: boolean; plugins?: Plugins }
+
 /** Show Markdown. Only the last block of a growing text is rendered again. */
-export const Text = memo(function Text({ text, growing }: { text: string; growing: boolean }) {
-  const blocks = useMemo(
-    () => Lexer.lex(growing ? remend(text) : text).map((token) => token.raw),
-    [text, growing],
+export const Text = memo(function Text({ text, growing, plugins }: TextProps) {
+  const blocks = useMemo(() => {
+    let end = 0;
+    return Lexer.lex(growing ? remend(text) : text).map(({ raw }) => {
+      end += raw.length;
+      return { raw, base: end - raw.length };
+    });
+  }, [text, growing]);
+  return (
+    <div className="prose">
+      {blocks.map(({ raw, base }, i) => <Block key={i} text={raw} base={base} plugins={plugins} />)}
+    </div>
   );
-  return <div className="prose">{blocks.map((block, i) => <Block key={i} text={block} />)}</div>;
 });

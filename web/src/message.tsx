@@ -1,9 +1,10 @@
-import { memo, useState } from "react";
+import { memo, Suspense, useState, type ComponentType } from "react";
 import type { Fields } from "./api";
 import type { Place } from "./branches";
 import { Correction } from "./correction";
 import { t } from "./i18n";
 import { Text } from "./markdown";
+import type { AnswerProps } from "./products";
 
 export interface Shown { id: string; role: "human" | "ai" | "other"; text: string; extra: Fields }
 
@@ -40,6 +41,9 @@ interface Props {
   message: Shown;
   values: Fields;
   growing: boolean;
+  isLast: boolean;
+  /** How the product shows an answer. */
+  Answer: ComponentType<AnswerProps> | undefined;
   place: Place | undefined;
   readOnly: boolean;
   onEdit: (text: string) => Promise<boolean>;
@@ -48,7 +52,7 @@ interface Props {
 }
 
 export const Message = memo(function Message(props: Props) {
-  const { message, place } = props;
+  const { message, place, Answer } = props;
   const [draft, setDraft] = useState<string | null>(null);
   if (message.role === "other" || (message.text === "" && !props.growing)) return null;
   const isHuman = message.role === "human";
@@ -80,8 +84,12 @@ export const Message = memo(function Message(props: Props) {
         </form>
       ) : isHuman ? (
         <div className="bubble">{message.text}</div>
-      ) : (
+      ) : Answer === undefined ? (
         <Text text={message.text} growing={props.growing} />
+      ) : (
+        <Suspense fallback={<Text text={message.text} growing={props.growing} />}>
+          <Answer message={message} values={props.values} isLast={props.isLast} growing={props.growing} />
+        </Suspense>
       )}
       {isHuman && <Correction message={message} values={props.values} />}
       {!props.growing && draft === null && (

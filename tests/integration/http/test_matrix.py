@@ -125,6 +125,7 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"question": ""}),
     ],
     "GET /api/documents": NOTHING,
+    "GET /api/passages/{document_id}": NOTHING,
     "PUT /api/documents/{name}": NOTHING,
     "DELETE /api/documents/{name}": NOTHING,
     "POST /tutor/chat": [

@@ -1,6 +1,9 @@
 // What each product adds to the shell. A product's code is loaded when it is needed.
 import { lazy, type ComponentType } from "react";
 import type { Assistant, Fields } from "../api";
+import { wordsOf } from "../i18n";
+import type { Shown } from "../message";
+import "./panel.css";
 
 export interface ViewProps {
   threadId: string;
@@ -20,16 +23,50 @@ export interface StartProps {
   onStarted: (thread: string, assistant: string, text: string) => void;
 }
 
+export interface PageProps {
+  threadId: string;
+  /** Say that the thread has changed. */
+  onChange: () => Promise<void>;
+}
+
+export interface AnswerProps {
+  message: Shown;
+  /** The state of the thread; its citations belong to the last answer. */
+  values: Fields;
+  isLast: boolean;
+  growing: boolean;
+}
+
 export interface Product {
   /** Shown below the messages of a thread. */
   View?: ComponentType<ViewProps>;
   /** Shown instead of an empty conversation. */
   Start?: ComponentType<StartProps>;
+  /** Shown instead of the conversation of a thread. */
+  Page?: ComponentType<PageProps>;
+  /** Shown in the header of a thread. */
+  Header?: ComponentType;
+  /** Shown beside the messages; instead of them on a narrow screen. */
+  Panel?: ComponentType<ViewProps>;
+  panelName?: () => string;
+  /** Shows the text of an answer, which is plain Markdown until it is loaded. */
+  Answer?: ComponentType<AnswerProps>;
 }
+
+const investigation = wordsOf({ name: "Investigation" }, { name: "Investigação" });
 
 /** The products by the graph's name. A graph without an entry is a plain conversation. */
 export const products: Record<string, Product> = {
-  chat: { View: lazy(() => import("./chat/view")) },
+  chat: {
+    Start: lazy(() => import("./chat/start")),
+    Header: lazy(() => import("./chat/header")),
+    Answer: lazy(() => import("./chat/answer")),
+  },
+  research: { Start: lazy(() => import("./research/start")), Page: lazy(() => import("./research/page")) },
+  diagnosis: {
+    Panel: lazy(() => import("./diagnosis/panel")),
+    panelName: () => investigation("name"),
+  },
   icp_finder: { View: lazy(() => import("./icp_finder/view")), Start: lazy(() => import("./icp_finder/start")) },
   tutor: { View: lazy(() => import("./tutor/view")) },
 };
