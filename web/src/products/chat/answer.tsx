@@ -47,7 +47,7 @@ function Sources({ citations }: { citations: Citation[] }) {
         <li key={each.number}>
           <button className="source" data-cite={each.number}>
             <span className="meta">{each.number}</span>
-            <span className="title">{each.title || each.path}</span>
+            <span className="title">{[each.title || each.path, each.section].filter(Boolean).join(" · ")}</span>
           </button>
         </li>
       ))}

@@ -37,7 +37,7 @@ function StageRow({ name, stage }: { name: client.StageName; stage: client.Stage
   const count = stage.total > 0 ? ` · ${stage.done}/${stage.total}` : "";
   const said = { pending: w("pending"), running: `${stage.percentage} %`, completed: w("done"), failed: w("failed") };
   return (
-    <li className={stage.status} aria-current={stage.status === "running" ? "step" : undefined}>
+    <li data-status={stage.status} aria-current={stage.status === "running" ? "step" : undefined}>
       <span aria-hidden="true">{MARKS[stage.status]}</span>
       <span className="name">{w(name)}</span>
       <span className="meta">{said[stage.status]}{count}</span>

@@ -22,6 +22,7 @@ export function useProject(id: string, onChange: () => Promise<void>): Project {
   const [isLost, setLost] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const [isActing, setActing] = useState(false);
+  const [attempt, setAttempt] = useState(0);
   const busy = useRef(false);
 
   const take = useCallback((found: client.Progress) => {
@@ -32,12 +33,10 @@ export function useProject(id: string, onChange: () => Promise<void>): Project {
   const refresh = useCallback(async () => {
     try {
       const found = await client.progress(id);
-      // The report of a project that goes on is the one before.
-      const report = client.isActive(found.status) ? null : await client.report(id);
       setProgress(found);
-      if (!client.isActive(found.status)) setWritten(report);
       setProblem(null);
       setLost(false);
+      setAttempt((n) => n + 1);
     } catch (error) {
       setProblem(error);
     }
@@ -54,6 +53,24 @@ export function useProject(id: string, onChange: () => Promise<void>): Project {
     if (!isActive) return;
     return followed(id, take, setLost, refresh);
   }, [id, isActive, refresh, take]);
+
+  // An event may be the first to say that the project has ended.
+  const isOver = status !== undefined && !isActive;
+  useEffect(() => {
+    if (!isOver) return;
+    let isGone = false;
+    client.report(id).then(
+      (found) => {
+        if (!isGone) setWritten(found);
+      },
+      (error: unknown) => {
+        if (!isGone) setProblem(error);
+      },
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [id, isOver, attempt]);
 
   useEffect(() => {
     if (status !== undefined) void onChange();
