@@ -169,6 +169,10 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
     });
 
   const history = useMemo(() => server?.history ?? [], [server?.history]);
+  const stored = useMemo(
+    () => new Map(((history[0]?.values.messages ?? []) as api.Fields[]).map((each) => [String(each.id), each])),
+    [history],
+  );
   const where = useMemo(() => places(history, leaf), [history, leaf]);
   const branch = leaf === null ? undefined : history.find((each) => each.checkpoint.checkpoint_id === leaf);
   const values = (branch?.values ?? stream.values);
@@ -220,6 +224,7 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
               key={each.id} message={each} values={values}
               growing={isLoading && i === list.length - 1 && each.role === "ai"}
               isLast={i === list.length - 1}
+              stored={stored.get(each.id)}
               Answer={Answer}
               place={isBusy ? undefined : where.get(each.id)}
               readOnly={isClosed}

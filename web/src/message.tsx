@@ -42,6 +42,7 @@ interface Props {
   values: Fields;
   growing: boolean;
   isLast: boolean;
+  stored: Fields | undefined;
   /** How the product shows an answer. */
   Answer: ComponentType<AnswerProps> | undefined;
   place: Place | undefined;
@@ -88,7 +89,10 @@ export const Message = memo(function Message(props: Props) {
         <Text text={message.text} growing={props.growing} />
       ) : (
         <Suspense fallback={<Text text={message.text} growing={props.growing} />}>
-          <Answer message={message} values={props.values} isLast={props.isLast} growing={props.growing} />
+          <Answer
+            message={message} stored={props.stored} values={props.values}
+            isLast={props.isLast} growing={props.growing}
+          />
         </Suspense>
       )}
       {isHuman && <Correction message={message} values={props.values} />}

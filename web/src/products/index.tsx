@@ -31,6 +31,8 @@ export interface PageProps {
 
 export interface AnswerProps {
   message: Shown;
+  /** The message as the last checkpoint has it. What was streamed lacks what the graph has added. */
+  stored: Fields | undefined;
   /** The state of the thread; its citations belong to the last answer. */
   values: Fields;
   isLast: boolean;

@@ -10,11 +10,11 @@ import { w } from "./words";
 
 const NONE = { citations: [], unsupported: [], isIncomplete: false };
 
-export default function Answer({ message, values, isLast, growing }: AnswerProps) {
+export default function Answer({ message, stored, values, isLast, growing }: AnswerProps) {
   const [open, setOpen] = useState<Citation | null>(null);
   const notes = useMemo(
-    () => (growing ? NONE : notesOf(message, values, isLast)),
-    [growing, isLast, message, values],
+    () => (growing ? NONE : notesOf(message, stored, values, isLast)),
+    [growing, isLast, message, stored, values],
   );
   const plugins = useMemo(
     () => (growing ? undefined : annotate(message.text, notes, { source: w("source") })),

@@ -21,14 +21,15 @@ export interface Unsupported { start: number; end: number; text: string }
 export interface Notes { citations: Citation[]; unsupported: Unsupported[]; isIncomplete: boolean }
 
 /** Return the notes of an answer. Those of the last one are also in the thread's state. */
-export function notesOf(message: Shown, values: Fields, isLast: boolean): Notes {
+export function notesOf(message: Shown, stored: Fields | undefined, values: Fields, isLast: boolean): Notes {
+  const extra = { ...message.extra, ...(stored?.additional_kwargs as Fields | undefined) };
   const found = (name: string): unknown[] => {
-    const value = message.extra[name] ?? (isLast ? values[name] : undefined);
+    const value = extra[name] ?? (isLast ? values[name] : undefined);
     return Array.isArray(value) ? (value as unknown[]) : [];
   };
   return {
     citations: found("citations") as Citation[],
     unsupported: found("unsupported") as Unsupported[],
-    isIncomplete: message.extra.incomplete === true,
+    isIncomplete: extra.incomplete === true,
   };
 }

@@ -21,7 +21,7 @@ export function Log({ session }: { session: Session }) {
   const [kind, setKind] = useState("");
   const [text, setText] = useState("");
   const [count, setCount] = useState(PAGE);
-  const end = useRef<HTMLOListElement>(null);
+  const end = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   const kinds = useMemo(() => [...new Set(events.map((each) => each.type))].sort(), [events]);
   const found = useMemo(() => {
@@ -50,9 +50,9 @@ export function Log({ session }: { session: Session }) {
       </div>
       {found.length > count && <button onClick={() => setCount(count + PAGE)}>{w("more")}</button>}
       {found.length === 0 && <p className="hint">{w("noEvents")}</p>}
-      <ol
+      <div
         ref={end}
-        className="plain log"
+        className="log"
         tabIndex={0}
         role="log"
         aria-label={w("log")}
@@ -61,19 +61,25 @@ export function Log({ session }: { session: Session }) {
           isAtEnd.current = scrollHeight - scrollTop - clientHeight < 40;
         }}
       >
-        {found.slice(-count).map((each) => (
-          <li key={each.seq}>
-            <button className="quiet seq" aria-label={`${w("goTo")} ${each.seq}`} onClick={() => setMoment(each.seq)}>
-              {each.seq}
-            </button>
-            <div>
-              <span className="badge">{named(each.type)}</span>{" "}
-              <time className="meta" dateTime={each.at}>{new Date(each.at).toLocaleTimeString()}</time>
-              <div className="told">{told(each)}</div>
-            </div>
-          </li>
-        ))}
-      </ol>
+        <ol className="plain">
+          {found.slice(-count).map((each) => <Row key={each.seq} event={each} onMoment={setMoment} />)}
+        </ol>
+      </div>
     </>
+  );
+}
+
+function Row({ event, onMoment }: { event: Event; onMoment: (seq: number) => void }) {
+  return (
+    <li>
+      <button className="quiet seq" aria-label={`${w("goTo")} ${event.seq}`} onClick={() => onMoment(event.seq)}>
+        {event.seq}
+      </button>
+      <div>
+        <span className="badge">{named(event.type)}</span>{" "}
+        <time className="meta" dateTime={event.at}>{new Date(event.at).toLocaleTimeString()}</time>
+        <div className="told">{told(event)}</div>
+      </div>
+    </li>
   );
 }
