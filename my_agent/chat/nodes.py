@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
@@ -91,6 +92,9 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
     )
     answer = await _called(model, messages, context.model)
     checked = check(str(answer.text), passages)
+    if isinstance(model, ExtractModel):
+        # Besides quotes it says only that it is offline. That needs no source.
+        checked = replace(checked, unsupported=[])
     # Also stored with the message: the state's `citations` are those of the last answer only.
     notes = {"citations": checked.citations, "unsupported": checked.unsupported}
     extra = {**answer.additional_kwargs, **{name: each for name, each in notes.items() if each}}

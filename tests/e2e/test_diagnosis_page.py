@@ -75,7 +75,9 @@ async def test_evidence_opens_in_its_source(page: Page) -> None:
     drawer = 'page.getByRole("dialog")'
     await page.run(f'await {drawer}.getByText("request handled in 12 ms").waitFor()')
     marked = await page.run(f'return {drawer}.locator("mark").innerText()')
-    assert marked == "2026-03-02 09:40:00,000 ERROR [payments] write failed: No space left on device"
+    assert (
+        marked == "2026-03-02 09:40:00,000 ERROR [payments] write failed: No space left on device"
+    )
 
 
 async def test_slider_shows_the_state_at_that_moment(page: Page) -> None:

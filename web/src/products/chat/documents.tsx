@@ -13,11 +13,14 @@ const KINDS = ".md,.markdown,.txt,.html,.htm,.pdf,.docx,.xlsx,.pptx,.csv";
 export function Documents() {
   const { documents, next, problem, refresh, more } = useDocuments();
   const sent = uploads.useUploads();
+  const names = new Set(documents?.map((each) => each.name));
+  // The list says it of those that it has.
+  const isListed = (each: uploads.Upload) => each.state === "stored" && each.twin === undefined && names.has(each.name);
   return (
     <div className="documents">
       <DropZone />
       <ul className="plain uploads" aria-live="polite">
-        {sent.map((each) => <UploadRow key={each.name} upload={each} />)}
+        {sent.filter((each) => !isListed(each)).map((each) => <UploadRow key={each.name} upload={each} />)}
       </ul>
       {problem !== null && (
         <p className="alert row" role="alert">
@@ -29,7 +32,14 @@ export function Documents() {
       {documents?.length === 0 && <p className="hint">{w("none")}</p>}
       {documents !== null && documents.length > 0 && (
         <ul className="plain stored" aria-label={w("documents")}>
-          {documents.map((each) => <Row key={each.name} document={each} onDeleted={refresh} />)}
+          {documents.map((each) => (
+            <Row
+              key={each.name}
+              document={each}
+              isNew={sent.some((upload) => upload.name === each.name && isListed(upload))}
+              onDeleted={refresh}
+            />
+          ))}
         </ul>
       )}
       {next !== null && <button onClick={() => void more()}>{w("more")}</button>}
@@ -75,9 +85,9 @@ function DropZone() {
   );
 }
 
-interface RowProps { document: client.Document; onDeleted: () => Promise<void> }
+interface RowProps { document: client.Document; isNew: boolean; onDeleted: () => Promise<void> }
 
-function Row({ document, onDeleted }: RowProps) {
+function Row({ document, isNew, onDeleted }: RowProps) {
   const [isAsking, setAsking] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
@@ -97,7 +107,10 @@ function Row({ document, onDeleted }: RowProps) {
       <div className="row">
         <div className="grow">
           <div className="title">{document.name}</div>
-          <div className="meta">{document.passages} {w("passages")}</div>
+          <div className="meta">
+            {document.passages} {w(document.passages === 1 ? "onePassage" : "passages")}
+            {isNew && ` · ${w("stored")}`}
+          </div>
         </div>
         {!isAsking && (
           <button className="quiet danger" aria-label={`${w("remove")}: ${document.name}`} onClick={() => setAsking(true)}>

@@ -3,10 +3,17 @@ import mermaid from "mermaid";
 import { useEffect, useId, useRef, useState } from "react";
 import { w } from "./words";
 
+// Light enough for dark words, on white and on black.
+const SLICES = [
+  "#8fd3c2", "#f0cf8e", "#a9c5ea", "#e6b3a6", "#c7d6a0", "#cbb5dd", "#9fd0d8", "#e3d0b8", "#b8d8b0", "#d9b8c8",
+  "#b3bfe0", "#dcd38f",
+];
+
 mermaid.initialize({
   startOnLoad: false,
   securityLevel: "strict",
   theme: "base",
+  themeVariables: Object.fromEntries(SLICES.map((colour, i) => [`pie${i + 1}`, colour])),
   htmlLabels: false,
   flowchart: { useMaxWidth: true, nodeSpacing: 20, rankSpacing: 40, wrappingWidth: 220 },
   pie: { useMaxWidth: true },
