@@ -141,7 +141,7 @@ async def show(request: Request) -> None:
 
 
 async def passages(request: Request) -> None:
-    """Answer a passage and its neighbours; `number` is its position in the document, from 1."""
+    """Answer a passage and its neighbours; `number` is its position in the document, from 1 (default)."""
     from my_agent.chat.documents import surroundings
     from my_agent.database import database
 
@@ -150,7 +150,7 @@ async def passages(request: Request) -> None:
         return
     tenant, like = permitted
     query = parse_qs(request.scope.get("query_string", b"").decode("utf-8", "replace"))
-    number = query.get("number", [""])[-1]
+    number = query.get("number", ["1"])[-1]
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:12]) <= _LARGEST_NUMBER):
         detail = "number must be the position of a passage in its document, from 1"
         await request.answer({"detail": detail}, like, status=422)

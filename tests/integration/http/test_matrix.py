@@ -45,6 +45,7 @@ PUBLIC = {"/", "/assets/{name}", "/ok", "/health", "/info", "/openapi.json"}
 # Routes that other users of the tenant may use: the tenant's assistants and scores.
 SHARED = {
     "GET /api/documents",
+    "GET /api/passages/{document_id}",
     "GET /export/latest_scores.csv",
     "GET /assistants/{assistant_id}",
     "GET /assistants/{assistant_id}/graph",
@@ -394,7 +395,7 @@ def furnish(url: str) -> dict[str, str]:
         make(f"/threads/{incident}/runs/wait", {"assistant_id": "diagnosis", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
-        make("/api/documents/notes.md", {"mark": MARK}, "PUT")
+        document = make("/api/documents/notes.md", {"mark": MARK}, "PUT")
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
         make("/store/items", item, "PUT")
     return {
@@ -402,6 +403,7 @@ def furnish(url: str) -> dict[str, str]:
         "lesson_id": lesson,
         "project_id": project,
         "incident_id": incident,
+        "document_id": document["document_id"],
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -421,7 +423,7 @@ def score(database_url: str) -> None:
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
     names: tuple[str, ...] = ("thread_id", "lesson_id", "project_id", "incident_id", "run_id")
-    names += ("assistant_id", "cron_id", "checkpoint_id")
+    names += ("assistant_id", "cron_id", "checkpoint_id", "document_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
