@@ -113,6 +113,7 @@ START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # The product's graphs that have their own routes.
 OURS = ("chat", "diagnosis", "icp_finder", "research", "tutor")
+CANDIDATES = ("candidates", "scores.csv")
 TUTORED = ("messages", "corrections", "summary")
 RESEARCHED = ("progress", "report", "state")
 CONTROLLED = ("cancel", "finish", "pause", "resume")
@@ -146,6 +147,11 @@ ROWS: dict[str, list[Ask]] = {
     "POST /diagnosis/{thread_id}/replay": NOTHING,
     "POST /diagnosis/{thread_id}/events": [Ask({"events": [{"text": "x"}]}), Ask()],
     "GET /export/latest_scores.csv": NOTHING,
+    **{f"GET /icp_finder/threads/{{thread_id}}/{what}": NOTHING for what in CANDIDATES},
+    "POST /icp_finder/threads/{thread_id}/feedback": [
+        Ask({"key": "uen:1", "verdict": "kept"}),
+        Ask(),
+    ],
     "GET /metrics": NOTHING,
     "GET /revocations": NOTHING,
     "POST /revocations": [Ask({"tenant": "acme", "user": "ada"}), Ask({"token_id": "x"}), Ask()],
