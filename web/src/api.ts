@@ -74,7 +74,7 @@ export async function hookFetch(input: RequestInfo | URL, init?: RequestInit): P
   return Response.json(state);
 }
 
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   let answer: Response;
   try {
     answer = await send(apiUrl + path, {

@@ -9,7 +9,7 @@ import { Message, shown, type Shown } from "./message";
 import { Pending } from "./pending";
 import { explain, isLocked } from "./problems";
 import { products } from "./products";
-import { Answers, Question } from "./question";
+import { Answers, Ask } from "./question";
 import { go } from "./route";
 import { titleOf } from "./sidebar";
 
@@ -182,7 +182,7 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
   const last = messages.at(-1);
   const hasFailed = !isBusy && server?.thread.status === "error";
 
-  const View = products[graph]?.View;
+  const { View, Message: Extra } = products[graph] ?? {};
 
   const bottom = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -212,7 +212,7 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
         <ol className="messages" aria-busy={isLoading}>
           {messages.slice(-count).map((each, i, list) => (
             <Message
-              key={each.id} message={each} values={values}
+              key={each.id} message={each} values={values} Extra={Extra}
               growing={isLoading && i === list.length - 1 && each.role === "ai"}
               place={isBusy ? undefined : where.get(each.id)}
               readOnly={isClosed}
@@ -230,11 +230,11 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
         )}
         <Answers runs={server?.runs ?? []} />
         {!isClosed && !isLoading && branch === undefined && stream.interrupts.map((each) => (
-          <Question
-            key={each.id ?? "0"} value={each.value}
-            onAnswer={(answer) => act(() => stream.respond(answer, {
+          <Ask
+            key={each.id ?? "0"} graph={graph} threadId={threadId} value={each.value}
+            onAnswer={(answer, words) => act(() => stream.respond(answer, {
               ...(each.id === undefined ? {} : { interruptId: each.id }),
-              metadata: { answer: typeof answer === "string" ? answer : JSON.stringify(answer) },
+              metadata: { answer: words },
             }))}
           />
         ))}

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from "react";
 import * as api from "./api";
 import { ago, t } from "./i18n";
 import { explain } from "./problems";
-import { Question } from "./question";
+import { Ask } from "./question";
 import { go } from "./route";
 import { titleOf } from "./sidebar";
 
@@ -29,10 +29,10 @@ export function Inbox({ onChange }: { onChange: () => Promise<void> }) {
       clearInterval(timer);
     };
   }, [load]);
-  const answer = async (thread: api.Thread, given: string) => {
+  const answer = async (thread: api.Thread, given: unknown, words: string) => {
     try {
       await api.enqueue(thread.thread_id, String(thread.metadata.graph_id), {
-        command: { resume: given }, metadata: { answer: given },
+        command: { resume: given }, metadata: { answer: words },
       });
       setThreads((old) => old?.filter((each) => each.thread_id !== thread.thread_id) ?? null);
       setProblem(null);
@@ -54,7 +54,10 @@ export function Inbox({ onChange }: { onChange: () => Promise<void> }) {
             <button onClick={() => go({ thread: thread.thread_id, assistant: thread.metadata.graph_id as string })}>{t("open")}</button>
           </header>
           {Object.values(thread.interrupts ?? {}).flat().map((each) => (
-            <Question key={each.id} value={each.value} onAnswer={(given) => answer(thread, given)} />
+            <Ask
+              key={each.id} graph={String(thread.metadata.graph_id)} threadId={thread.thread_id}
+              value={each.value} onAnswer={(given, words) => answer(thread, given, words)}
+            />
           ))}
         </article>
       ))}

@@ -1,9 +1,9 @@
-import { memo, useState } from "react";
+import { memo, Suspense, useState, type ComponentType } from "react";
 import type { Fields } from "./api";
 import type { Place } from "./branches";
-import { Correction } from "./correction";
 import { t } from "./i18n";
 import { Text } from "./markdown";
+import type { MessageProps } from "./products";
 
 export interface Shown { id: string; role: "human" | "ai" | "other"; text: string; extra: Fields }
 
@@ -39,6 +39,8 @@ export function textOf(content: unknown): string {
 interface Props {
   message: Shown;
   values: Fields;
+  /** What the product shows at a message of the person. */
+  Extra: ComponentType<MessageProps> | undefined;
   growing: boolean;
   place: Place | undefined;
   readOnly: boolean;
@@ -83,7 +85,9 @@ export const Message = memo(function Message(props: Props) {
       ) : (
         <Text text={message.text} growing={props.growing} />
       )}
-      {isHuman && <Correction message={message} values={props.values} />}
+      {isHuman && props.Extra !== undefined && (
+        <Suspense><props.Extra message={message} values={props.values} /></Suspense>
+      )}
       {!props.growing && draft === null && (
         <div className="tools">
           {versions.length > 1 && place !== undefined && (

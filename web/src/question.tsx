@@ -1,12 +1,17 @@
 // Interrupts: the question of an assistant, and who has answered earlier ones.
-import { useState } from "react";
+import { Suspense, useState } from "react";
 import type { Fields, Run } from "./api";
 import { ago, t } from "./i18n";
 import { Text } from "./markdown";
+import { products, type QuestionProps } from "./products";
 
-interface Props { value: unknown; onAnswer: (answer: string) => Promise<void> }
+/** Show a question as its product does, or as a plain card. */
+export function Ask({ graph, ...props }: QuestionProps & { graph: string }) {
+  const Card = products[graph]?.Question ?? Question;
+  return <Suspense><Card {...props} /></Suspense>;
+}
 
-export function Question({ value, onAnswer }: Props) {
+function Question({ value, onAnswer }: QuestionProps) {
   const [text, setText] = useState("");
   const [isSending, setSending] = useState(false);
   const fields = (typeof value === "object" && value !== null ? value : {}) as Fields;
@@ -14,7 +19,7 @@ export function Question({ value, onAnswer }: Props) {
   const options = Array.isArray(fields.options) ? (fields.options as unknown[]).map(option) : [];
   const answer = async (given: string) => {
     setSending(true);
-    await onAnswer(given);
+    await onAnswer(given, given);
     setSending(false);
   };
   return (

@@ -4,6 +4,7 @@ import type { Assistant, Thread } from "./api";
 import * as api from "./api";
 import { ago, t } from "./i18n";
 import { explain } from "./problems";
+import { products } from "./products";
 import { go, type Place } from "./route";
 
 const PAGE = 60;
@@ -18,6 +19,12 @@ export function titleOf(thread: Thread): string {
 
 export function isArchived(thread: Thread): boolean {
   return thread.metadata.archived === true || thread.metadata.status === "archived";
+}
+
+/** Leave the conversation for a new one. */
+function begin(): void {
+  for (const each of Object.values(products)) each.onNew?.();
+  go({});
 }
 
 interface Props {
@@ -59,7 +66,7 @@ export function Sidebar(props: Props) {
         <strong className="grow brand">Threadhold</strong>
         <button className="quiet closer" onClick={onClose}>{t("close")}</button>
       </div>
-      <button className="primary" onClick={() => { go({}); onClose(); }}>{t("newThread")}</button>
+      <button className="primary" onClick={() => { begin(); onClose(); }}>{t("newThread")}</button>
       <button
         className="quiet entry" aria-current={props.place.view === "inbox" ? "page" : undefined}
         onClick={() => { go({ view: "inbox" }); onClose(); }}

@@ -37,7 +37,8 @@ export function Start({ assistants, chosen, onStarted }: Props) {
   return <Suspense><Begin key={assistant.graph_id} assistant={assistant} onStarted={onStarted} /></Suspense>;
 }
 
-function First({ assistant, onStarted }: StartProps) {
+/** A new conversation that begins with a message. */
+export function First({ assistant, onStarted }: StartProps) {
   const [problem, setProblem] = useState<unknown>(null);
   const begin = async (text: string): Promise<boolean> => {
     try {

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { ApiError } from "../src/api";
-import { pieces } from "../src/correction";
 import { ago, words } from "../src/i18n";
 import { explain, isLocked } from "../src/problems";
 import { format, parse } from "../src/route";
@@ -24,10 +23,4 @@ it("keeps the place in the address, and nothing else", () => {
   const id = "01a205ee-7822-7231-9792-5b9c9162663a";
   expect(parse(format({ thread: id, assistant: "chat" }))).toEqual({ thread: id, assistant: "chat", view: "chat" });
   expect(parse("?thread=../../x").thread).toBeNull();
-});
-it("cuts a correction into pieces, also behind an emoji", () => {
-  const issue = { start: 2, end: 5, original: "has", replacement: "have", message: "", sources: [] };
-  expect(pieces("😀 has it", [issue]).map((each) => [each.kind, each.text])).toEqual([
-    ["same", "😀 "], ["removed", "has"], ["added", "have"], ["same", " it"],
-  ]);
 });

@@ -1,60 +1,87 @@
-// Find the thread of a company, or make one.
+// Find the thread of a company, choose among several, or make a fresh one.
 import { useState } from "react";
 import * as api from "../../api";
 import { ago, t } from "../../i18n";
 import { explain } from "../../problems";
 import type { StartProps } from "..";
+import { openFresh } from "./requests";
+import "./styles.css";
+import { w } from "./words";
 
 export default function Start({ assistant, onStarted }: StartProps) {
   const [website, setWebsite] = useState("");
   const [choice, setChoice] = useState<api.Resolution | null>(null);
+  const [isFresh, setFresh] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const [isAsking, setAsking] = useState(false);
-  const open = (id: unknown) => onStarted(String(id), assistant.graph_id, "");
-  const ask = async () => {
+  const agent = assistant.graph_id;
+  const wanted = website.trim();
+  const act = async (work: () => Promise<void>) => {
+    if (isAsking) return;
     setAsking(true);
+    setProblem(null);
     try {
-      const found = await api.resolve(assistant.graph_id, website.trim());
-      const id = found.thread_id;
-      if (found.action === "choose" || id === undefined) setChoice(found);
-      else {
-        const text = website.trim();
-        onStarted(id, assistant.graph_id, found.action === "create" && text !== "" ? text : "");
-      }
-      setProblem(null);
+      await work();
     } catch (error) {
       setProblem(error);
-    } finally {
-      setAsking(false);
     }
+    setAsking(false);
   };
+  const greeting = () => (wanted === "" ? "Hello" : `Our website is ${wanted}`);
+  const resolve = () =>
+    act(async () => {
+      const found = await api.resolve(agent, wanted);
+      const id = found.thread_id;
+      if (found.action === "choose" || id === undefined) setChoice(found);
+      else onStarted(id, agent, found.action === "create" ? greeting() : "");
+    });
+  const open = () => act(async () => onStarted(await openFresh(agent, wanted), agent, greeting()));
   return (
-    <section className="start">
+    <section className="start icp">
       <h1>{api.label(assistant.name)}</h1>
-      <p className="hint">{assistant.description}</p>
-      <form className="row" onSubmit={(event) => { event.preventDefault(); void ask(); }}>
-        <label className="grow">
-          {t("website")}
-          <input value={website} placeholder="example.com" inputMode="url" onChange={(event) => setWebsite(event.target.value)} />
+      <p className="hint">{w("startHint")}</p>
+      <form onSubmit={(event) => { event.preventDefault(); void resolve(); }}>
+        <label>
+          {w("website")} <span className="meta">{w("websiteHint")}</span>
+          <input value={website} placeholder="example.com" inputMode="url" autoComplete="url" autoFocus
+            onChange={(event) => { setWebsite(event.target.value); setChoice(null); }} />
         </label>
-        <button className="primary" disabled={isAsking}>{t("begin")}</button>
+        <div className="row wrap">
+          <button className="primary" disabled={isAsking}>{isAsking ? `${w("looking")} …` : w("begin")}</button>
+          <button type="button" disabled={isAsking} onClick={() => setFresh(true)}>{w("fresh")}</button>
+        </div>
       </form>
-      {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
-      {choice !== null && (
-        <div className="card">
-          <p>{choice.message ?? t("choose")}</p>
-          <ul className="plain">
-            {(choice.candidates ?? []).map((each) => (
-              <li key={String(each.thread_id)}>
-                <button className="entry" onClick={() => open(each.thread_id)}>
-                  <span>{String(each.website ?? each.rule_name ?? each.title ?? each.thread_id)}</span>
-                  {typeof each.updated_at === "string" && <span className="meta">{ago(each.updated_at)}</span>}
-                </button>
-              </li>
-            ))}
-          </ul>
+      {isFresh && (
+        <div className="card" role="alertdialog" aria-label={w("fresh")}>
+          <p>{w("reallyFresh")}</p>
+          <div className="row wrap">
+            <button className="primary" disabled={isAsking} onClick={() => void open()}>{w("fresh")}</button>
+            <button autoFocus onClick={() => setFresh(false)}>{t("cancel")}</button>
+          </div>
         </div>
       )}
+      {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
+      {choice !== null && (
+        <Chooser candidates={choice.candidates ?? []} onOpen={(id) => onStarted(id, agent, "")} />
+      )}
+    </section>
+  );
+}
+
+function Chooser({ candidates, onOpen }: { candidates: api.Fields[]; onOpen: (id: string) => void }) {
+  return (
+    <section className="card" aria-label={w("chooseHint")}>
+      <p role="status">{w("chooseHint")}</p>
+      <ul className="plain icp-choices">
+        {candidates.map((each) => (
+          <li key={String(each.thread_id)}>
+            <button className="entry" onClick={() => onOpen(String(each.thread_id))}>
+              <span className="grow">{String(each.label)}</span>
+              {typeof each.updated_at === "string" && <span className="meta">{ago(each.updated_at)}</span>}
+            </button>
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }

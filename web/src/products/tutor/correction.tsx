@@ -1,53 +1,80 @@
-// The tutor's correction of a message, inline.
-import type { Fields } from "./api";
-import { t } from "./i18n";
-import type { Shown } from "./message";
+// The correction of a message: the difference, each mistake explained, and how it was checked.
+import type { Fields } from "../../api";
+import type { MessageProps } from "..";
+import { checkedBy, isComplete, limits, type Check } from "./check";
+import { pieces, type Issue } from "./pieces";
+import "./styles.css";
+import { typeName, w } from "./words";
 
-interface Issue { start: number; end: number; original: string; replacement: string; message: string; sources: string[] }
-
-export interface Piece { text: string; kind: "same" | "removed" | "added" }
-
-/** Cut a text into what stays, what goes and what comes. Offsets are in code points. */
-export function pieces(text: string, issues: Issue[]): Piece[] {
-  const letters = Array.from(text);
-  const found: Piece[] = [];
-  let at = 0;
-  for (const issue of [...issues].sort((a, b) => a.start - b.start)) {
-    if (issue.start < at) continue;
-    found.push({ text: letters.slice(at, issue.start).join(""), kind: "same" });
-    found.push({ text: letters.slice(issue.start, issue.end).join(""), kind: "removed" });
-    found.push({ text: issue.replacement, kind: "added" });
-    at = issue.end;
-  }
-  found.push({ text: letters.slice(at).join(""), kind: "same" });
-  return found.filter((each) => each.text !== "");
+interface Corrected extends Partial<Check> {
+  message_id: string;
+  original: string;
+  corrected: string;
+  issues: Issue[];
+  explanation: string;
 }
 
-export function Correction({ message, values }: { message: Shown; values: Fields }) {
-  const list = (Array.isArray(values.corrections) ? values.corrections : []) as Fields[];
+export default function Correction({ message, values }: MessageProps) {
+  const list = (Array.isArray(values.corrections) ? values.corrections : []) as Corrected[];
   const found = list.find((each) => each.message_id === message.id);
-  const check = (found ?? message.extra.check) as Fields | undefined;
-  if (found === undefined) {
-    // A check that is not complete proves nothing.
-    const isClean = check !== undefined && check.degraded === null && check.checked_by !== undefined;
-    return isClean ? <p className="meta end">{t("noMistakes")} {by(check)}</p> : null;
-  }
-  const issues = found.issues as Issue[];
+  const check = message.extra.check as Fields | undefined;
+  if (found === undefined) return check === undefined ? null : <Clean check={check as unknown as Check} />;
+  // Corrections that an earlier version stored do not say who checked.
+  const names = found.checked_by ?? [...new Set(found.issues.flatMap((each) => each.sources))];
   return (
-    <section className="correction" aria-label={t("correction")}>
-      <p>
-        {pieces(String(found.original), issues).map((piece, i) =>
-          piece.kind === "removed" ? <del key={i}>{piece.text}</del>
-            : piece.kind === "added" ? <ins key={i}>{piece.text}</ins>
-              : <span key={i}>{piece.text}</span>)}
-      </p>
-      <p className="hint">{String(found.explanation)}</p>
-      <p className="meta">{by({ checked_by: found.checked_by ?? [...new Set(issues.flatMap((each) => each.sources))] })}</p>
+    <section className="correction" aria-label={w("correction")}>
+      <Difference original={found.original} issues={found.issues} />
+      <ul className="plain tutor-issues">
+        {found.issues.map((each) => <Mistake key={`${each.start}-${each.end}`} issue={each} />)}
+      </ul>
+      {!isSum(found) && <p className="hint">{found.explanation}</p>}
+      <Checked check={{ checked_by: names, degraded: found.degraded ?? null }} />
     </section>
   );
 }
 
-function by(check: Fields): string {
-  const names = Array.isArray(check.checked_by) ? check.checked_by : [check.checked_by];
-  return `${t("checkedBy")} ${names.map(String).join(", ")}`;
+/** Say that a message is right, but only if its check was complete. */
+function Clean({ check }: { check: Check }) {
+  return (
+    <div className="tutor-clean">
+      {isComplete(check) && <p className="meta tutor-good">{w("noMistakes")}</p>}
+      <Checked check={check} />
+    </div>
+  );
+}
+
+function Difference({ original, issues }: { original: string; issues: Issue[] }) {
+  return (
+    <p>
+      {pieces(original, issues).map((piece, i) => {
+        if (piece.kind === "removed") return <del key={i}>{piece.text}</del>;
+        if (piece.kind === "added") return <ins key={i}>{piece.text}</ins>;
+        return <span key={i}>{piece.text}</span>;
+      })}
+    </p>
+  );
+}
+
+function Mistake({ issue }: { issue: Issue }) {
+  return (
+    <li>
+      <strong>{typeName(issue.type)}</strong> <span>{issue.message}</span>
+    </li>
+  );
+}
+
+/** Return whether the explanation only repeats the messages of the mistakes. */
+function isSum(found: Corrected): boolean {
+  return found.issues.every((each) => found.explanation.includes(each.message)) &&
+    found.issues.reduce((left, each) => left.replace(each.message, ""), found.explanation).trim() === "";
+}
+
+function Checked({ check }: { check: Check }) {
+  const problem = limits(check);
+  return (
+    <p className="meta">
+      {checkedBy(check)}
+      {problem !== null && <span className="tutor-limits"> {problem}</span>}
+    </p>
+  );
 }

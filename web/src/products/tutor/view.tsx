@@ -1,27 +1,40 @@
-// The summary of a learner's mistakes.
-import { useState } from "react";
-import * as api from "../../api";
-import { t } from "../../i18n";
-import { explain } from "../../problems";
+// The learner's summary, practice and profile, below the conversation.
+import { useEffect, useId, useState } from "react";
+import { go } from "../../route";
 import type { ViewProps } from "..";
+import { forget, keep } from "./kept";
+import { Practice } from "./practice";
+import { Profile } from "./profile";
+import "./styles.css";
+import { SummaryOf } from "./summary";
+import { w } from "./words";
+
+const PANELS = ["summary", "practice", "profile"] as const;
+
+type Panel = (typeof PANELS)[number];
 
 export default function View({ values, threadId }: ViewProps) {
-  const [found, setFound] = useState<api.Fields | null>(null);
-  const [problem, setProblem] = useState<unknown>(null);
-  if (!Array.isArray(values.corrections) || values.corrections.length === 0) return null;
-  const counts = (found?.counts ?? found?.by_type ?? {}) as Record<string, unknown>;
-  const advice = found?.advice;
+  const [open, setOpen] = useState<Panel | null>(null);
+  const id = useId();
+  useEffect(() => keep(threadId), [threadId]);
+  const corrections = Array.isArray(values.corrections) ? values.corrections.length : 0;
   return (
-    <section className="panel">
-      <button onClick={() => void api.summary(threadId).then(setFound, setProblem)}>{t("summary")}</button>
-      {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
-      {found !== null && (
-        <div className="card">
-          <dl>{Object.entries(counts).map(([kind, n]) => <div key={kind}><dt>{kind}</dt><dd>{String(n)}</dd></div>)}</dl>
-          {Array.isArray(advice) ? <ul>{advice.map((each, i) => <li key={i}>{String(each)}</li>)}</ul>
-            : typeof advice === "string" && <p>{advice}</p>}
-        </div>
-      )}
+    <section className="panel tutor" aria-label={w("tools")}>
+      <div className="row wrap tutor-tools">
+        {PANELS.map((each) => (
+          <button key={each} aria-expanded={open === each} aria-controls={id}
+            onClick={() => setOpen(open === each ? null : each)}>
+            {w(each)}
+          </button>
+        ))}
+        <span className="grow" />
+        <button className="quiet" onClick={() => { forget(); go({ assistant: "tutor" }); }}>{w("newConversation")}</button>
+      </div>
+      <div id={id}>
+        {open === "summary" && <SummaryOf threadId={threadId} version={corrections} />}
+        {open === "practice" && <Practice />}
+        {open === "profile" && <Profile version={corrections} />}
+      </div>
     </section>
   );
 }
