@@ -82,6 +82,11 @@ export function App() {
       />
     );
   }
+  const started = (id: string, assistant: string, text: string) => {
+    if (text !== "") setDrafts({ thread: id, text });
+    go({ thread: id, assistant });
+    void refresh();
+  };
   const thread = threads?.find((each) => each.thread_id === place.thread);
   const graph = place.assistant ?? (thread?.metadata.graph_id as string | undefined) ?? null;
   return (
@@ -138,7 +143,7 @@ export function App() {
           </p>
         )}
         {place.view === "inbox" ? (
-          <Inbox onChange={refresh} />
+          <Inbox onChange={refresh} onStarted={started} />
         ) : place.thread !== null && graph !== null ? (
           <Conversation
             key={place.thread}
@@ -148,6 +153,7 @@ export function App() {
             first={drafts?.thread === place.thread ? drafts.text : null}
             onFirst={() => setDrafts(null)}
             onChange={refresh}
+            onStarted={started}
           />
         ) : place.thread !== null && threads === null ? (
           <p className="empty" role="status">{t("loading")}</p>
@@ -157,11 +163,7 @@ export function App() {
           <Start
             assistants={assistants}
             chosen={place.assistant}
-            onStarted={(id, assistant, text) => {
-              if (text !== "") setDrafts({ thread: id, text });
-              go({ thread: id, assistant });
-              void refresh();
-            }}
+            onStarted={started}
           />
         )}
       </main>

@@ -8,7 +8,7 @@ import { t } from "./i18n";
 import { Message, shown, type Shown } from "./message";
 import { Pending } from "./pending";
 import { explain, isLocked } from "./problems";
-import { products } from "./products";
+import { products, type StartProps } from "./products";
 import { Answers, Ask } from "./question";
 import { go } from "./route";
 import { titleOf } from "./sidebar";
@@ -25,6 +25,7 @@ interface Props {
   first: string | null;
   onFirst: () => void;
   onChange: () => Promise<void>;
+  onStarted: StartProps["onStarted"];
 }
 
 interface Server {
@@ -34,7 +35,7 @@ interface Server {
   history: api.State[];
 }
 
-export function Conversation({ threadId, graph, name, first, onFirst, onChange }: Props) {
+export function Conversation({ threadId, graph, name, first, onFirst, onChange, onStarted }: Props) {
   // Another client object makes the hook read the thread again and follow its next run.
   const [epoch, setEpoch] = useState(0);
   const [kept, setKept] = useState<Shown[]>([]);
@@ -225,9 +226,6 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
         </ol>
         {isLoading && last?.role !== "ai" && <p className="thinking" role="status">{t("thinking")}</p>}
         <Announce text={isLoading && last?.role === "ai" ? last.text : ""} />
-        {View !== undefined && (
-          <Suspense><View threadId={threadId} values={values} isBusy={isBusy} readOnly={isClosed} say={say} /></Suspense>
-        )}
         <Answers runs={server?.runs ?? []} />
         {!isClosed && !isLoading && branch === undefined && stream.interrupts.map((each) => (
           <Ask
@@ -236,8 +234,12 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange }
               ...(each.id === undefined ? {} : { interruptId: each.id }),
               metadata: { answer: words },
             }))}
+            onStarted={onStarted}
           />
         ))}
+        {View !== undefined && (
+          <Suspense><View threadId={threadId} values={values} isBusy={isBusy} readOnly={isClosed} say={say} /></Suspense>
+        )}
         <div ref={bottom} />
       </div>
       {(error != null || hasFailed) && !isClosed && (

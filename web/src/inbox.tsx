@@ -3,13 +3,16 @@ import { useCallback, useEffect, useState } from "react";
 import * as api from "./api";
 import { ago, t } from "./i18n";
 import { explain } from "./problems";
+import type { StartProps } from "./products";
 import { Ask } from "./question";
 import { go } from "./route";
 import { titleOf } from "./sidebar";
 
 const EVERY_MS = 5_000;
 
-export function Inbox({ onChange }: { onChange: () => Promise<void> }) {
+interface Props { onChange: () => Promise<void>; onStarted: StartProps["onStarted"] }
+
+export function Inbox({ onChange, onStarted }: Props) {
   const [threads, setThreads] = useState<api.Thread[] | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
   const load = useCallback(async () => {
@@ -56,7 +59,7 @@ export function Inbox({ onChange }: { onChange: () => Promise<void> }) {
           {Object.values(thread.interrupts ?? {}).flat().map((each) => (
             <Ask
               key={each.id} graph={String(thread.metadata.graph_id)} threadId={thread.thread_id}
-              value={each.value} onAnswer={(given, words) => answer(thread, given, words)}
+              value={each.value} onStarted={onStarted} onAnswer={(given, words) => answer(thread, given, words)}
             />
           ))}
         </article>

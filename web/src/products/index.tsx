@@ -34,6 +34,7 @@ export interface QuestionProps {
   value: unknown;
   /** Answer. `words` is what people read as the answer later. */
   onAnswer: (answer: unknown, words: string) => Promise<void>;
+  onStarted: StartProps["onStarted"];
 }
 
 export interface Product {

@@ -14,11 +14,13 @@ interface Props {
   onChange: (found: Found) => void;
 }
 
+const FIRST = 5;
 const ORDERS: Order[] = ["best", "name", "region", "industry"];
 
 export function Candidates({ threadId, found, readOnly, onChange }: Props) {
   const [order, setOrder] = useState<Order>("best");
   const [pending, setPending] = useState<string | null>(null);
+  const [isWhole, setWhole] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const act = async (name: string, work: () => Promise<unknown>) => {
     if (pending !== null) return;
@@ -54,8 +56,15 @@ export function Candidates({ threadId, found, readOnly, onChange }: Props) {
       {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
       <Progress found={found} />
       <ol className="plain icp-rows">
-        {sorted(found.candidates, order).map((each) => <CandidateRow key={each.key} candidate={each} {...rows} />)}
+        {sorted(found.candidates, order).slice(0, isWhole ? undefined : FIRST).map((each) => (
+          <CandidateRow key={each.key} candidate={each} {...rows} />
+        ))}
       </ol>
+      {found.candidates.length > FIRST && (
+        <button aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+          {isWhole ? w("showFirst") : `${w("showAll")} (${found.candidates.length})`}
+        </button>
+      )}
       {found.rejected.length > 0 && (
         <details>
           <summary>{w("rejectedList")} ({found.rejected.length})</summary>

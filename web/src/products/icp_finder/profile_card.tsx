@@ -17,12 +17,16 @@ interface Props {
 
 export function ProfileCard({ profile, site, customers, isConfirmed, isBusy, readOnly, say }: Props) {
   const [isEditing, setEditing] = useState(false);
+  const [isOpen, setOpen] = useState(!isConfirmed);
   return (
     <section className="card icp-profile" aria-label={w("profile")}>
       <header className="row wrap">
         <h2>{w("profile")}</h2>
         <span className="badge">{w(isConfirmed ? "confirmed" : "proposed")}</span>
         <span className="grow" />
+        {!isEditing && (
+          <button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{w(isOpen ? "less" : "details")}</button>
+        )}
         {!readOnly && !isEditing && (
           <button onClick={() => setEditing(true)}>{w("change")}</button>
         )}
@@ -31,9 +35,11 @@ export function ProfileCard({ profile, site, customers, isConfirmed, isBusy, rea
         <ProfileEditor profile={profile} isBusy={isBusy} say={say} onClose={() => setEditing(false)} />
       ) : (
         <dl>
-          {site !== null && <Line name={w("company")} values={[site]} />}
-          {customers.length > 0 && <Line name={w("customers")} values={customers} />}
-          {FIELDS.map((field) => <Line key={field} name={w(field)} values={profile[field]} />)}
+          {isOpen && site !== null && <Line name={w("company")} values={[site]} />}
+          {isOpen && customers.length > 0 && <Line name={w("customers")} values={customers} />}
+          {FIELDS.filter((field) => isOpen || profile[field].length > 0).map((field) => (
+            <Line key={field} name={w(field)} values={profile[field]} />
+          ))}
         </dl>
       )}
     </section>

@@ -2,14 +2,13 @@
 import { useState } from "react";
 import { t } from "../../i18n";
 import { explain } from "../../problems";
-import { go } from "../../route";
 import type { QuestionProps } from "..";
 import { factsOf, isKind, optionName, type Asked } from "./asked";
 import { openSession } from "./requests";
 import "./styles.css";
 import { w } from "./words";
 
-export default function Question({ value, onAnswer }: QuestionProps) {
+export default function Question({ value, onAnswer, onStarted }: QuestionProps) {
   const [isSending, setSending] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const [text, setText] = useState("");
@@ -29,7 +28,7 @@ export default function Question({ value, onAnswer }: QuestionProps) {
     void act(async () => {
       const request = option.value === "new" ? asked.details.new_session : undefined;
       await onAnswer({ choice: option.value, question: asked.id }, optionName(asked.kind, option));
-      if (request !== undefined) go({ thread: await openSession(request, "icp_finder"), assistant: "icp_finder" });
+      if (request !== undefined) onStarted(await openSession(request), "icp_finder", "Hello");
     });
   const heading = isKind(asked.kind) ? w(asked.kind) : t("question");
   return (

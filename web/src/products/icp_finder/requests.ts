@@ -18,10 +18,6 @@ export const openFresh = async (agent: string, website: string): Promise<string>
   return (await api.call<api.Thread>("POST", "/threads", { metadata })).thread_id;
 };
 
-/** Open the session that a question proposes, and greet the finder in it. */
-export async function openSession(request: { method: string; path: string; body: unknown }, agent: string): Promise<string> {
-  const made = await api.call<{ thread_id: string }>("POST", request.path, request.body);
-  const content = { type: "human", content: "Hello", id: crypto.randomUUID() };
-  await api.enqueue(made.thread_id, agent, { input: { messages: [content] } });
-  return made.thread_id;
-}
+/** Open the session that a question proposes. */
+export const openSession = async (request: { method: string; path: string; body: unknown }): Promise<string> =>
+  (await api.call<{ thread_id: string }>("POST", request.path, request.body)).thread_id;

@@ -9,7 +9,7 @@ const en = {
   chooseHint: "Several sessions are open. Which one do you want to continue?",
   // Profile
   profile: "Ideal customer profile", industries: "Industries", regions: "Regions", sizes: "People",
-  keywords: "Keywords", any: "any", change: "Edit profile", oneEach: "one on each line; empty means any",
+  keywords: "Keywords", any: "any", change: "Edit profile", details: "Details", less: "Less", oneEach: "one on each line; empty means any",
   review: "Show changes", back: "Back to editing", ask: "Send the change", keep: "Discard",
   nothing: "You have changed nothing.", tooMany: "The finder takes 12 values of up to 80 characters. This one is too much:",
   diffHint: "Nothing is saved yet. The finder asks once more before it changes anything or searches again.",
@@ -24,6 +24,7 @@ const en = {
   accept: "Accept", reject: "Reject", more: "More like this", undo: "Undo",
   accepted: "Accepted", liked: "Wanted: more like this", rejected: "Rejected",
   rejectedList: "Rejected companies", why: "Why this score", contacts: "Contacts",
+  showAll: "Show all", showFirst: "Show the first five",
   of: "of", shownOf: "companies", foundIn: "found in", unknown: "nothing found that speaks for it",
   // Sources and parts
   register: "the company register", "web search": "the web search", feedbackSource: "your feedback",
@@ -60,7 +61,7 @@ const pt: Record<Word, string> = {
   reallyFresh: "Uma sessão nova deixa as anteriores deste site só para leitura. O que está guardado sobre a empresa fica.",
   chooseHint: "Há várias sessões abertas. Qual quer continuar?",
   profile: "Perfil do cliente ideal", industries: "Setores", regions: "Regiões", sizes: "Pessoas",
-  keywords: "Palavras-chave", any: "qualquer", change: "Editar perfil", oneEach: "um por linha; vazio quer dizer qualquer",
+  keywords: "Palavras-chave", any: "qualquer", change: "Editar perfil", details: "Detalhes", less: "Menos", oneEach: "um por linha; vazio quer dizer qualquer",
   review: "Ver alterações", back: "Voltar à edição", ask: "Enviar a alteração", keep: "Descartar",
   nothing: "Não alterou nada.", tooMany: "O assistente aceita 12 valores de até 80 caracteres. Este é demais:",
   diffHint: "Ainda nada foi guardado. O assistente pergunta outra vez antes de alterar ou de procurar de novo.",
@@ -74,6 +75,7 @@ const pt: Record<Word, string> = {
   accept: "Aceitar", reject: "Rejeitar", more: "Mais como esta", undo: "Desfazer",
   accepted: "Aceite", liked: "Desejada: mais como esta", rejected: "Rejeitada",
   rejectedList: "Empresas rejeitadas", why: "Porquê estes pontos", contacts: "Contactos",
+  showAll: "Mostrar todas", showFirst: "Mostrar as cinco primeiras",
   of: "de", shownOf: "empresas", foundIn: "encontrado em", unknown: "nada encontrado a favor",
   register: "registo de empresas", "web search": "pesquisa na web", feedbackSource: "a sua opinião",
   partIndustry: "Setor", partKeywords: "Palavras-chave", partCustomers: "Como os seus clientes",
