@@ -16,6 +16,7 @@ import { titleOf } from "./sidebar";
 const BUSY_MS = 1_500;
 const IDLE_MS = 12_000;
 const PAGE = 100;
+const NOTHING = {};
 
 interface Props {
   threadId: string;
@@ -213,7 +214,7 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange, 
         <ol className="messages" aria-busy={isLoading}>
           {messages.slice(-count).map((each, i, list) => (
             <Message
-              key={each.id} message={each} values={values} Extra={Extra}
+              key={each.id} message={each} values={values} stored={branch?.values ?? history[0]?.values ?? NOTHING} Extra={Extra}
               growing={isLoading && i === list.length - 1 && each.role === "ai"}
               place={isBusy ? undefined : where.get(each.id)}
               readOnly={isClosed}

@@ -39,6 +39,7 @@ export function textOf(content: unknown): string {
 interface Props {
   message: Shown;
   values: Fields;
+  stored: Fields;
   /** What the product shows at a message of the person. */
   Extra: ComponentType<MessageProps> | undefined;
   growing: boolean;
@@ -86,7 +87,7 @@ export const Message = memo(function Message(props: Props) {
         <Text text={message.text} growing={props.growing} />
       )}
       {isHuman && props.Extra !== undefined && (
-        <Suspense><props.Extra message={message} values={props.values} /></Suspense>
+        <Suspense><props.Extra message={message} values={props.values} stored={props.stored} /></Suspense>
       )}
       {!props.growing && draft === null && (
         <div className="tools">

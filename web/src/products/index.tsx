@@ -26,6 +26,8 @@ export interface MessageProps {
   message: Shown;
   /** The state of the thread, or of the version that is shown. */
   values: Fields;
+  /** The state as the server has stored it last: the stream may not repeat a message that changed. */
+  stored: Fields;
 }
 
 export interface QuestionProps {

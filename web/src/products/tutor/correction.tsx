@@ -14,11 +14,13 @@ interface Corrected extends Partial<Check> {
   explanation: string;
 }
 
-export default function Correction({ message, values }: MessageProps) {
+export default function Correction({ message, values, stored }: MessageProps) {
   const list = (Array.isArray(values.corrections) ? values.corrections : []) as Corrected[];
   const found = list.find((each) => each.message_id === message.id);
-  const check = message.extra.check as Fields | undefined;
-  if (found === undefined) return check === undefined ? null : <Clean check={check as unknown as Check} />;
+  if (found === undefined) {
+    const check = checkOf(message.id, stored) ?? (message.extra.check as Check | undefined);
+    return check === undefined ? null : <Clean check={check} />;
+  }
   // Corrections that an earlier version stored do not say who checked.
   const names = found.checked_by ?? [...new Set(found.issues.flatMap((each) => each.sources))];
   return (
@@ -31,6 +33,13 @@ export default function Correction({ message, values }: MessageProps) {
       <Checked check={{ checked_by: names, degraded: found.degraded ?? null }} />
     </section>
   );
+}
+
+/** Find the check of a message in the state: the message itself is from before the check. */
+function checkOf(id: string, stored: Fields): Check | undefined {
+  const messages = (Array.isArray(stored.messages) ? stored.messages : []) as Fields[];
+  const found = messages.find((each) => each.id === id)?.additional_kwargs as Fields | undefined;
+  return found?.check as Check | undefined;
 }
 
 /** Say that a message is right, but only if its check was complete. */

@@ -1,5 +1,5 @@
 // The learner's summary, practice and profile, below the conversation.
-import { useEffect, useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import { go } from "../../route";
 import type { ViewProps } from "..";
 import { forget, keep } from "./kept";
@@ -17,6 +17,11 @@ export default function View({ values, threadId }: ViewProps) {
   const [open, setOpen] = useState<Panel | null>(null);
   const id = useId();
   useEffect(() => keep(threadId), [threadId]);
+  const panel = useRef<HTMLDivElement>(null);
+  // A panel that opens below the fold would look like a button that does nothing.
+  useEffect(() => {
+    if (open !== null) panel.current?.scrollIntoView({ block: "nearest" });
+  }, [open]);
   const corrections = Array.isArray(values.corrections) ? values.corrections.length : 0;
   return (
     <section className="panel tutor" aria-label={w("tools")}>
@@ -30,7 +35,7 @@ export default function View({ values, threadId }: ViewProps) {
         <span className="grow" />
         <button className="quiet" onClick={() => { forget(); go({ assistant: "tutor" }); }}>{w("newConversation")}</button>
       </div>
-      <div id={id}>
+      <div id={id} ref={panel} className="tutor-open">
         {open === "summary" && <SummaryOf threadId={threadId} version={corrections} />}
         {open === "practice" && <Practice />}
         {open === "profile" && <Profile version={corrections} />}
