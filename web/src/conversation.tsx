@@ -5,6 +5,7 @@ import * as api from "./api";
 import { places } from "./branches";
 import { Composer } from "./composer";
 import { t } from "./i18n";
+import { useFollowEnd } from "./follow_end";
 import { Message, shown, type Shown } from "./message";
 import { Pending } from "./pending";
 import { explain, isLocked } from "./problems";
@@ -186,12 +187,7 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange, 
 
   const { View, Message: Extra } = products[graph] ?? {};
 
-  const bottom = useRef<HTMLDivElement>(null);
-  const scroller = useRef<HTMLDivElement>(null);
-  const isAtEnd = useRef(true);
-  useEffect(() => {
-    if (isAtEnd.current) bottom.current?.scrollIntoView({ block: "end" });
-  }, [messages, server, stream.interrupts]);
+  const { scroller, end, below, onScroll } = useFollowEnd(messages, server, stream.interrupts);
 
   return (
     <section className="conversation" aria-label={name}>
@@ -200,11 +196,7 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange, 
         {isClosed && <span className="badge">{t("readOnly")}</span>}
       </header>
       <div
-        className="scroller grow" ref={scroller} tabIndex={-1}
-        onScroll={(event) => {
-          const box = event.currentTarget;
-          isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 80;
-        }}
+        className="scroller grow" ref={scroller} tabIndex={-1} onScroll={onScroll}
       >
         {isThreadLoading && messages.length === 0 && <p className="empty" role="status">{t("loading")}</p>}
         {!isThreadLoading && messages.length === 0 && !isBusy && <p className="empty">{t("empty")}</p>}
@@ -238,10 +230,12 @@ export function Conversation({ threadId, graph, name, first, onFirst, onChange, 
             onStarted={onStarted}
           />
         ))}
-        {View !== undefined && (
-          <Suspense><View threadId={threadId} values={values} isBusy={isBusy} readOnly={isClosed} say={say} /></Suspense>
-        )}
-        <div ref={bottom} />
+        <div ref={end} className={View === undefined ? "" : "conversation-end"} />
+        <div ref={below}>
+          {View !== undefined && (
+            <Suspense><View threadId={threadId} values={values} isBusy={isBusy} readOnly={isClosed} say={say} /></Suspense>
+          )}
+        </div>
       </div>
       {(error != null || hasFailed) && !isClosed && (
         <p className="alert banner" role="alert">
