@@ -53,7 +53,10 @@ class Page:
 
     async def texts(self) -> list[str]:
         """Return the texts of the shown messages, without the buttons."""
+        # The text of a message that the browser has not painted yet is empty.
         found: list[str] = await self.run(
+            "await page.evaluate(() => new Promise((done) =>"
+            "  requestAnimationFrame(() => requestAnimationFrame(done))));"
             'return page.locator(".message :is(.bubble, .prose)").allInnerTexts()'
         )
         return [each.strip() for each in found]
