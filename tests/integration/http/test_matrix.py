@@ -385,7 +385,8 @@ def furnish(url: str) -> dict[str, str]:
         state = make(f"/threads/{thread}/state", None, "GET")
         [done] = make(f"/threads/{thread}/runs", None, "GET")
         make(f"/threads/{thread}/runs", {**run, "after_seconds": 86400})
-        make("/threads/resolve", {"agent": "icp_finder", "website": "ada.example"})
+        wanted = {"agent": "icp_finder", "website": "ada.example"}
+        hunt = make("/threads/resolve", wanted)["thread_id"]
         lesson = make("/threads", {})["thread_id"]
         said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
         make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
@@ -404,6 +405,7 @@ def furnish(url: str) -> dict[str, str]:
         make("/store/items", item, "PUT")
     return {
         "thread_id": thread,
+        "hunt_id": hunt,
         "lesson_id": lesson,
         "project_id": project,
         "incident_id": incident,
@@ -426,7 +428,7 @@ def score(database_url: str) -> None:
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
     names: tuple[str, ...] = ("thread_id", "lesson_id", "project_id", "incident_id", "run_id")
-    names += ("assistant_id", "cron_id", "checkpoint_id")
+    names += ("hunt_id", "assistant_id", "cron_id", "checkpoint_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -446,6 +448,8 @@ def send(
     if path.startswith("/tutor/"):
         # The tutor's routes serve its own threads only.
         ids = {**ids, "thread_id": ids["lesson_id"]}
+    if path.startswith("/icp_finder/"):
+        ids = {**ids, "thread_id": ids["hunt_id"]}
     if path.startswith("/diagnosis/"):
         ids = {**ids, "thread_id": ids["incident_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
