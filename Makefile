@@ -30,18 +30,21 @@ LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-ve
 	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev test lint format docs bench history audit wheel lock clean
+.PHONY: help setup serve dev web test lint format docs bench history audit wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 setup: $(VENV)/.dev-stamp ## create the environment: runtime, tests, linters
 
-serve: $(VENV)/.runtime-stamp ## start the server (make serve ARGS="--port 9000")
+serve: $(VENV)/.runtime-stamp web ## start the server (make serve ARGS="--port 9000")
 	$(PY) -m server serve $(ARGS)
 
 dev: $(VENV)/.runtime-stamp ## start it with reload and print the LangGraph Studio link
 	$(PY) -m server dev $(ARGS)
+
+web: $(VENV)/.runtime-stamp ## build the web app, if Node 20 or later is there and it has changed
+	@$(PY) -m tools.web
 
 test: $(VENV)/.dev-stamp ## run the tests (make test ARGS="tests/unit -k store")
 	THREADHOLD_SEED=$(SEED) PYTHONHASHSEED=$(SEED) $(PY) -m pytest $(SPREAD) $(ARGS)

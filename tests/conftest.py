@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.support.openai_server",
     "tests.support.order",
     "tests.support.processes",
+    "tests.support.browser",
     "tests.support.products",
     "tests.support.redis",
     "tests.support.seeds",

@@ -1,4 +1,4 @@
-"""The host app: a health route, an access log and an error boundary around the platform."""
+"""The host app: a health route, the web app, an access log and an error boundary around it all."""
 
 import asyncio
 import gc
@@ -18,6 +18,7 @@ from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.options import ThreadTable
 from threadhold.config_file import ConfigFile, read_config
+from threadhold.http import web_app
 from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
 from threadhold.http.openapi import PATHS as OPENAPI_PATHS
@@ -157,6 +158,7 @@ def host(
     app = Starlette(
         routes=[
             Route("/health", health),
+            *web_app.routes(prefix(platform.config)),
             Mount(prefix(platform.config) or "/", app=platform, middleware=[*middleware]),
         ],
         middleware=[Middleware(AccessLog), Middleware(RelativeRedirects)],

@@ -290,7 +290,11 @@ def _text_of(reply: Any) -> str:
     if isinstance(reply, list) and len(reply) == 1:
         return _text_of(reply[0])
     if isinstance(reply, dict):
-        for key in ("answer", "text", "value", "choice", "args"):
+        # The hook of LangChain answers an open question with what would have been the next input.
+        messages = reply.get("messages")
+        if isinstance(messages, list) and messages:
+            return _text_of(messages[-1])
+        for key in ("answer", "text", "value", "choice", "args", "content"):
             if key in reply:
                 return _text_of(reply[key])
     if isinstance(reply, bool):

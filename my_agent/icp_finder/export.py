@@ -42,12 +42,35 @@ async def latest_scores(tenant_id: str) -> AsyncIterator[str]:
     for domain, discovery_key in await run(
         lambda connection: _latest(connection, tenant_id), tenant_id
     ):
-        order = await run(lambda connection, of=discovery_key: _order(connection, of), tenant_id)  # type: ignore[misc]
-        for start in range(0, len(order), BATCH):
-            keys = order[start : start + BATCH]
-            rows = await run(lambda c, of=discovery_key, batch=keys: _rows(c, of, batch), tenant_id)  # type: ignore[misc]
-            ranked = ((start + at, rows[key]) for at, key in enumerate(keys, 1) if key in rows)
-            yield _lines(_cells(domain, discovery_key[1], rank, row) for rank, row in ranked)
+        async for lines in _discovery(domain, discovery_key):
+            yield lines
+
+
+async def scores_of(domain: str, discovery_key: DiscoveryKey) -> AsyncIterator[str]:
+    """Yield CSV: the header, then the candidates of one search, best first.
+
+    Args:
+        domain: domain of the company that the search was for.
+        discovery_key: the tenant, the rule and the hash of the ICP.
+    """
+    yield _lines([COLUMNS])
+    async for lines in _discovery(domain, discovery_key):
+        yield lines
+
+
+async def nothing() -> AsyncIterator[str]:
+    """Yield CSV with the header only."""
+    yield _lines([COLUMNS])
+
+
+async def _discovery(domain: str, discovery_key: DiscoveryKey) -> AsyncIterator[str]:
+    tenant_id, rule, _ = discovery_key
+    order = await run(lambda connection: _order(connection, discovery_key), tenant_id)
+    for start in range(0, len(order), BATCH):
+        keys = order[start : start + BATCH]
+        rows = await run(lambda c, batch=keys: _rows(c, discovery_key, batch), tenant_id)  # type: ignore[misc]
+        ranked = ((start + at, rows[key]) for at, key in enumerate(keys, 1) if key in rows)
+        yield _lines(_cells(domain, rule, rank, row) for rank, row in ranked)
 
 
 def _latest(connection: Connection, tenant_id: str) -> list[tuple[str, DiscoveryKey]]:

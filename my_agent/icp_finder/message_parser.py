@@ -48,6 +48,8 @@ _LABEL = re.compile(
 # The comma of `1,000` separates nothing.
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"\s*(?:[,;/|•\n]|\band\b|&)\s*", re.IGNORECASE)
+# Values in quotes may contain separators and full stops.
+_QUOTED = re.compile(r'"([^"\n]*)"')
 _END_OF_FIELD = re.compile(r"[;\n]|\.(?:\s|$)")
 _RANGE = re.compile(r"([0-9][0-9,.]*)\s*(?:-|\u2013|to)\s*([0-9][0-9,.]*)|([0-9][0-9,.]*)\s*(\+?)")
 _ANY = frozenset({"any", "all", "none", "everywhere", "anything", "-"})
@@ -171,12 +173,22 @@ def fields(text: str) -> dict[str, list[str]]:
     ends = [*(label.start() for label in labels[1:]), len(text)]
     for label, end in zip(labels, ends, strict=False):
         field = next(name for name in _FIELDS if label[name])
-        values = parse_values(field, _END_OF_FIELD.split(text[label.end() : end], maxsplit=1)[0])
+        values = parse_values(field, _field_text(text[label.end() : end]))
         is_sentence = label["sign"] not in (":", "=")
         if is_sentence and (vocabulary.is_question(text) or not _plausible(field, values)):
             continue
         found[field] = values
     return found
+
+
+def _field_text(text: str) -> str:
+    """Return the part of a text up to the end of a field. A value in quotes is not cut."""
+    ends = (each.start() for each in _END_OF_FIELD.finditer(text))
+    quotes = [each.span() for each in _QUOTED.finditer(text)]
+    for end in ends:
+        if not any(first < end < last for first, last in quotes):
+            return text[:end]
+    return text
 
 
 def _plausible(field: str, values: list[str]) -> bool:
@@ -189,10 +201,15 @@ def _plausible(field: str, values: list[str]) -> bool:
 
 
 def parse_values(field: str, text: str) -> list[str]:
-    """Split the value of an ICP field into a list; `any` gives an empty list."""
+    """Split the value of an ICP field into a list; `any` gives an empty list.
+
+    A value in quotes is taken whole: `"Food, drinks and tobacco", logistics`.
+    """
     if text.strip().lower() in _ANY:
         return []
-    return clean(field, _SEPARATOR.split(_THOUSANDS.sub("", text)))
+    quoted = _QUOTED.findall(text)
+    rest = _SEPARATOR.split(_THOUSANDS.sub("", _QUOTED.sub(",", text)))
+    return clean(field, [*quoted, *rest])
 
 
 def clean(field: str, words: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.project import is_our_graph
 from server.routes import (
     ask,
+    candidates,
     closed,
     description,
     diagnosis,
@@ -52,7 +53,7 @@ POLICY: dict[str, PolicyHandler] = {
 PRODUCTS: dict[str, dict[str, Handler]] = {
     ask.GRAPH: {**ask.ROUTES, **documents.ROUTES},
     diagnosis.GRAPH: diagnosis.ROUTES,
-    export.GRAPH: export.ROUTES,
+    export.GRAPH: {**export.ROUTES, **candidates.ROUTES},
     research.GRAPH: research.ROUTES,
     tutor.GRAPH: {**tutor.ROUTES, **learner.ROUTES},
 }

@@ -18,6 +18,11 @@ _BODIES: dict[str, Json] = {
         },
     },
     "POST /tutor/chat": {"message": _TEXT, "thread_id": {"type": "string", "format": "uuid"}},
+    "POST /icp_finder/threads/{thread_id}/feedback": {
+        "key": _TEXT,
+        "verdict": {"enum": ["rejected", "kept", "liked", None]},
+        "reason": _TEXT,
+    },
     "POST /revocations": {
         **{name: _TEXT for name in ("tenant", "user", "token_id", "reason")},
         "seconds": {"type": "number"},

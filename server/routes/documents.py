@@ -25,12 +25,34 @@ if TYPE_CHECKING:
 GRAPH = "chat"
 PAGE = 100
 LARGEST_PAGE = 1_000
+_LARGEST_NUMBER = 2**31
 
 logger = logging.getLogger(__name__)
 # One batch of passages is embedded at a time, tenants in turn, and questions go first.
 _turns = Turns("uploads", niceness=10)
 # The event loop keeps only weak references to its tasks.
 _storing: set[asyncio.Task["Stored | None"]] = set()
+# What this process stores now: how far each upload of a tenant is, by name.
+_uploading: dict[str, dict[str, float]] = {}
+
+
+class _Progress(asyncio.Queue[float | None]):
+    """The progress of an upload, from 0 to 1, and None at its end. The listing shows it, too."""
+
+    def __init__(self, tenant: str, name: str) -> None:
+        super().__init__()
+        self._tenant, self._name = tenant, name
+        _uploading.setdefault(tenant, {})[name] = 0.0
+
+    def put_nowait(self, item: float | None) -> None:
+        running = _uploading.setdefault(self._tenant, {})
+        if item is None:
+            running.pop(self._name, None)
+        else:
+            running[self._name] = round(item, 3)
+        if not running:
+            del _uploading[self._tenant]
+        super().put_nowait(item)
 
 
 async def upload(request: Request) -> None:
@@ -46,7 +68,7 @@ async def upload(request: Request) -> None:
     if (problem := uploads.find_problem(name)) is not None:
         await request.answer({"detail": problem}, like, status=422)
         return
-    progress: asyncio.Queue[float | None] = asyncio.Queue()
+    progress = _Progress(tenant, name)
     # If the client disconnects, the document is stored all the same.
     stored = asyncio.create_task(_store(tenant, name, request.body, progress))
     _storing.add(stored)
@@ -80,7 +102,7 @@ async def upload(request: Request) -> None:
 
 
 async def _store(
-    tenant: str, name: str, content: bytes, progress: asyncio.Queue[float | None]
+    tenant: str, name: str, content: bytes, progress: "_Progress"
 ) -> "Stored | None":
     """Store a document batch by batch; other tenants take turns in between."""
     from my_agent.chat.documents import uploads
@@ -95,7 +117,10 @@ async def _store(
 
 
 async def show(request: Request) -> None:
-    """Answer a page of the tenant's documents; `after` is the `next` of the page before."""
+    """Answer a page of the tenant's documents; `after` is the `next` of the page before.
+
+    `name` asks for one document. `uploading` has the uploads that this process stores now.
+    """
     from my_agent.chat.documents import uploads
 
     permitted = await _permitted(request)
@@ -108,10 +133,47 @@ async def show(request: Request) -> None:
         detail = f"limit must be a number from 1 to {LARGEST_PAGE}"
         await request.answer({"detail": detail}, like, status=422)
         return
-    found = await asyncio.to_thread(uploads.listed, tenant, after.replace("\0", ""), int(limit))
-    following = found[-1].name if len(found) == int(limit) else None
-    content = {"documents": [asdict(each) for each in found], "next": following}
+    following = None
+    if "name" in query:
+        name = query["name"][-1].replace("\0", "")
+        only = await asyncio.to_thread(uploads.find, tenant, name)
+        found = [] if only is None else [only]
+    else:
+        found = await asyncio.to_thread(uploads.listed, tenant, after.replace("\0", ""), int(limit))
+        following = found[-1].name if len(found) == int(limit) else None
+    content = {
+        "documents": [asdict(each) for each in found],
+        "next": following,
+        "uploading": dict(_uploading.get(tenant, {})),
+    }
     await request.answer(content, like)
+
+
+async def passages(request: Request) -> None:
+    """Answer a passage and its neighbours; `number` is its position in the document, from 1 (default)."""
+    from my_agent.chat.documents import surroundings
+    from my_agent.database import database
+
+    permitted = await _permitted(request)
+    if permitted is None:
+        return
+    tenant, like = permitted
+    query = parse_qs(request.scope.get("query_string", b"").decode("utf-8", "replace"))
+    number = query.get("number", ["1"])[-1]
+    if not (number.isascii() and number.isdigit() and 1 <= int(number[:12]) <= _LARGEST_NUMBER):
+        detail = "number must be the position of a passage in its document, from 1"
+        await request.answer({"detail": detail}, like, status=422)
+        return
+    document = request.names["document_id"].replace("\0", "")
+    store = await asyncio.to_thread(database)
+    found = await store.run(
+        lambda connection: surroundings.around(connection, tenant, document, int(number)), tenant
+    )
+    if not found:
+        detail = "You have no document with this passage"
+        await request.answer({"detail": detail}, like, status=404)
+        return
+    await request.answer({"passages": found}, like)
 
 
 async def delete(request: Request) -> None:
@@ -132,6 +194,7 @@ async def delete(request: Request) -> None:
 
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
     "GET /api/documents": show,
+    "GET /api/passages/{document_id}": passages,
     "PUT /api/documents/{name}": upload,
     "DELETE /api/documents/{name}": delete,
 }

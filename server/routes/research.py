@@ -433,6 +433,9 @@ def _run(question: str, limits: Json, *, create: bool = False) -> Json:
         "input": {"question": question, **({"limits": limits} if limits else {})},
         # Each step is stored before the next one starts: after a crash, no finished step repeats.
         "durability": "sync",
+        # A page follows the progress, and goes on behind the last event that it has.
+        "stream_mode": ["custom"],
+        "stream_resumable": True,
         "multitask_strategy": "reject",
         "config": {"recursion_limit": 10_000},
         **({"if_not_exists": "create"} if create else {}),

@@ -54,6 +54,11 @@ CHECKPOINTS = (
 
 DIFFERENCES: list[Difference] = [
     Difference("events.checkpoints", "$[1]*", CHECKPOINTS),
+    Difference(
+        "events.fork_from_an_input",
+        "$*",
+        "Stock gives the thread the status and values of the checkpoint where the fork began.",
+    ),
     # Refusals
     Difference("assistants.create_with_config_and_context", "$.body.detail", WORDS),
     Difference("assistants.patch_refused", "*.body.detail", WORDS),

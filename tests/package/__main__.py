@@ -13,13 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import httpx
 import psycopg
 
 from my_agent.chat import tables as _chat  # noqa: F401
 from my_agent.database import metadata
 from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
 from my_agent.migrations import VERSIONS
-from tests.package.environment import Environment, asked, build, top_level
+from tests.package.environment import Environment, asked, build, page_files, top_level
 from tests.support import databases, redis
 from tests.support.layouts import make_project, names
 
@@ -40,6 +41,7 @@ def main() -> None:
         folder = Path(place)
         wheel = step("build the wheel", lambda: build(folder))
         check(top_level(wheel) == {"threadhold", "langgraph_runtime_sql"}, str(top_level(wheel)))
+        check({".html", ".js", ".css"} <= page_files(wheel), "the wheel has no web app")
         clean = step("make an environment", lambda: Environment(folder / "venv", asked_for.python))
         step("install the wheel", lambda: clean.install(str(wheel)))
         measure(clean)
@@ -91,6 +93,8 @@ def serve_new_project(clean: Environment, folder: Path) -> None:
     check(tested.returncode == 0, tested.stdout)
     with clean.serving("threadhold", "serve", folder=empty / "demo") as url:
         answer = asked(url, QUESTION)
+        page = httpx.get(url, headers={"accept": "text/html"}).text
+    check('id="root"' in page, page[:500])
     check("message 1 of this thread" in str(answer), str(answer))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from tests.support.processes import START_SECONDS, environment, stop
+from tools import web
 
 ROOT = Path(__file__).parents[2]
 SOURCES = (
@@ -28,7 +29,15 @@ TOOLS = ("pip", "setuptools")
 
 
 def build(folder: Path) -> Path:
-    """Build the wheel with this environment's setuptools, from a copy of its sources; its path."""
+    """Build the page and the wheel with this environment's setuptools, from a copy of its sources.
+
+    Returns:
+        The path of the wheel.
+
+    Raises:
+        BuildError: The page cannot be built. A wheel without it would be incomplete.
+    """
+    web.build()
     source = folder / "source"
     source.mkdir()
     for name in SOURCES:
@@ -42,6 +51,13 @@ def build(folder: Path) -> Path:
     subprocess.run([*pip, "--wheel-dir", folder / "dist", source], check=True)
     [wheel] = (folder / "dist").glob("*.whl")
     return wheel
+
+
+def page_files(wheel: Path) -> set[str]:
+    """Return the kinds of files of the web app in a wheel, such as `.html`."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if name.startswith("threadhold/web/")]
+    return {Path(name).suffix for name in names}
 
 
 def top_level(wheel: Path) -> set[str]:

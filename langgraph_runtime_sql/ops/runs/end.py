@@ -65,8 +65,9 @@ async def set_joint_status(
 
     thread, run = as_uuid(thread_id, "thread ID"), as_uuid(run_id, "run ID")
     ending = _Ending(thread, run, run_status, graph_id, request_context.claim.get())
-    if run_status != ROLLBACK and isinstance(exception, UserInterrupt | TimeoutError):
-        await _end_early(ending, checkpoint, exception)
+    is_early = isinstance(exception, UserInterrupt | TimeoutError)
+    if run_status != ROLLBACK and (is_early or _is_of_another_run(checkpoint, run)):
+        await _end_with_newest(ending, checkpoint, exception)
     else:
         await ending.write(_outcome(checkpoint, exception))
     if run_status == ROLLBACK:
@@ -109,10 +110,21 @@ class _Ending:
         await runtime.current().database.write(fn)
 
 
-async def _end_early(
-    ending: _Ending, reported: Mapping[str, Any] | None, exception: BaseException
+def _is_of_another_run(checkpoint: Mapping[str, Any] | None, run_id: UUID) -> bool:
+    """Return whether another run has written the reported state.
+
+    A run of the v2 protocol reports no state, so the worker reads it by the run's own config. For a
+    fork, this names the checkpoint where the run began.
+    """
+    metadata = None if checkpoint is None else checkpoint.get("metadata")
+    writer = None if metadata is None else metadata.get("run_id")
+    return writer is not None and str(writer) != str(run_id)
+
+
+async def _end_with_newest(
+    ending: _Ending, reported: Mapping[str, Any] | None, exception: BaseException | None
 ) -> None:
-    """End an interrupted or timed-out run with its stored state, which may not be the reported."""
+    """End a run with the stored state of its thread instead of the reported one."""
     while True:
         try:
             version, state = await newest_state.find(ending.thread_id, ending.graph_id)

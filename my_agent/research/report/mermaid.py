@@ -23,7 +23,7 @@ def diagrams(report: Report) -> list[str]:
 
 
 def _pie(report: Report) -> str:
-    lines = ["pie showData", '    title "Proven statements by section"']
+    lines = ["pie showData", "    title Proven statements by section"]
     lines += [
         f'    "{label(section.title)}" : {len(section.claims)}' for section in report.sections
     ]

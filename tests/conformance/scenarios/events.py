@@ -165,6 +165,22 @@ async def respond_to_an_interrupt(w: World) -> Any:
 
 
 @scenario()
+async def fork_from_an_input(w: World) -> Any:
+    thread = w.new_id()
+    await command(w, thread, "run.start", assistant_id="echo", input={"value": 1})
+    await w.until(lambda: w.sdk.threads.get(thread), lambda row: row["status"] == "idle")
+    history = await w.sdk.threads.get_history(thread)
+    begin = {"configurable": {"checkpoint_id": history[-1]["checkpoint"]["checkpoint_id"]}}
+    forked = await command(
+        w, thread, "run.start", assistant_id="echo", input={"value": 2}, config=begin
+    )
+    run = forked["body"]["result"]["run_id"]
+    await w.until(lambda: w.sdk.runs.get(thread, run), lambda row: row["status"] == "success")
+    row = await w.sdk.threads.get(thread)
+    return [row["status"], row["values"]]
+
+
+@scenario()
 async def commands_refused(w: World) -> Any:
     thread = w.new_id()
     path = f"/threads/{thread}/commands"

@@ -40,11 +40,12 @@ REFUSED = (401, 403, 404)
 NOT_FOUND = '"message":"404: Thread or assistant not found."'
 
 # Routes without authentication: whether the server is up, and its description.
-PUBLIC = {"/", "/ok", "/health", "/info", "/openapi.json"}
+PUBLIC = {"/", "/assets/{name}", "/ok", "/health", "/info", "/openapi.json"}
 
 # Routes that other users of the tenant may use: the tenant's assistants and scores.
 SHARED = {
     "GET /api/documents",
+    "GET /api/passages/{document_id}",
     "GET /export/latest_scores.csv",
     "GET /assistants/{assistant_id}",
     "GET /assistants/{assistant_id}/graph",
@@ -113,6 +114,7 @@ START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # The product's graphs that have their own routes.
 OURS = ("chat", "diagnosis", "icp_finder", "research", "tutor")
+CANDIDATES = ("candidates", "scores.csv")
 TUTORED = ("messages", "corrections", "summary")
 RESEARCHED = ("progress", "report", "state")
 CONTROLLED = ("cancel", "finish", "pause", "resume")
@@ -125,6 +127,7 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"question": ""}),
     ],
     "GET /api/documents": NOTHING,
+    "GET /api/passages/{document_id}": NOTHING,
     "PUT /api/documents/{name}": NOTHING,
     "DELETE /api/documents/{name}": NOTHING,
     "POST /tutor/chat": [
@@ -146,6 +149,11 @@ ROWS: dict[str, list[Ask]] = {
     "POST /diagnosis/{thread_id}/replay": NOTHING,
     "POST /diagnosis/{thread_id}/events": [Ask({"events": [{"text": "x"}]}), Ask()],
     "GET /export/latest_scores.csv": NOTHING,
+    **{f"GET /icp_finder/threads/{{thread_id}}/{what}": NOTHING for what in CANDIDATES},
+    "POST /icp_finder/threads/{thread_id}/feedback": [
+        Ask({"key": "uen:1", "verdict": "kept"}),
+        Ask(),
+    ],
     "GET /metrics": NOTHING,
     "GET /revocations": NOTHING,
     "POST /revocations": [Ask({"tenant": "acme", "user": "ada"}), Ask({"token_id": "x"}), Ask()],
@@ -379,7 +387,8 @@ def furnish(url: str) -> dict[str, str]:
         state = make(f"/threads/{thread}/state", None, "GET")
         [done] = make(f"/threads/{thread}/runs", None, "GET")
         make(f"/threads/{thread}/runs", {**run, "after_seconds": 86400})
-        make("/threads/resolve", {"agent": "icp_finder", "website": "ada.example"})
+        wanted = {"agent": "icp_finder", "website": "ada.example"}
+        hunt = make("/threads/resolve", wanted)["thread_id"]
         lesson = make("/threads", {})["thread_id"]
         said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
         make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
@@ -393,14 +402,16 @@ def furnish(url: str) -> dict[str, str]:
         make(f"/threads/{incident}/runs/wait", {"assistant_id": "diagnosis", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
-        make("/api/documents/notes.md", {"mark": MARK}, "PUT")
+        document = make("/api/documents/notes.md", {"mark": MARK}, "PUT")
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
         make("/store/items", item, "PUT")
     return {
         "thread_id": thread,
+        "hunt_id": hunt,
         "lesson_id": lesson,
         "project_id": project,
         "incident_id": incident,
+        "document_id": document["document_id"],
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -420,7 +431,7 @@ def score(database_url: str) -> None:
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
     names: tuple[str, ...] = ("thread_id", "lesson_id", "project_id", "incident_id", "run_id")
-    names += ("assistant_id", "cron_id", "checkpoint_id")
+    names += ("hunt_id", "assistant_id", "cron_id", "checkpoint_id", "document_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -440,6 +451,8 @@ def send(
     if path.startswith("/tutor/"):
         # The tutor's routes serve its own threads only.
         ids = {**ids, "thread_id": ids["lesson_id"]}
+    if path.startswith("/icp_finder/"):
+        ids = {**ids, "thread_id": ids["hunt_id"]}
     if path.startswith("/diagnosis/"):
         ids = {**ids, "thread_id": ids["incident_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")

@@ -287,10 +287,18 @@ async def test_uploaded_document_is_found_listed_and_deleted(
     assert (citation["document_id"], citation["path"]) == (document["document_id"], "plan b.md")
     assert (await ada.get("/api/documents"))["documents"] == [document]
     assert (await ada.get("/api/documents?after=plan%20b.md"))["documents"] == []
+    assert (await ada.get("/api/documents?name=plan%20b.md"))["documents"] == [document]
+    assert (await ada.get("/api/documents?name=plan"))["documents"] == []
+    passage = f"/api/passages/{citation['document_id']}"
+    [around] = (await ada.get(f"{passage}?number=1"))["passages"]
+    assert around["text"][: citation["end"] - citation["start"]] == citation["text"]
+    assert (await ada.http.get(f"{passage}?number=9")).status_code == 404
+    assert (await ada.http.get(f"{passage}?number=x")).status_code == 422
     # Another tenant sees, finds and deletes none of it.
     async with someone(server, "globex", "ada") as other:
         assert (await other.get("/api/documents"))["documents"] == []
         assert (await other.http.delete("/api/documents/plan%20b.md")).status_code == 404
+        assert (await other.http.get(f"{passage}?number=1")).status_code == 404
         await ask(other, "What is the budget of ZX-881?")
         assert "12,500" not in json.dumps(model.bodies[-1])
     # The same name replaces the document.
@@ -325,7 +333,16 @@ async def test_document_with_forged_passages_and_orders_stays_data(
 
 async def test_upload_reports_its_progress(ada: Api, model: OpenAIServer) -> None:
     text = "# Long\n\n" + "\n".join(f"## {number}\n\nText {number}.\n" for number in range(20))
-    answer = await ada.http.put("/api/documents/long.md", content=text.encode(), headers=EVENTS)
+    storing = asyncio.create_task(
+        ada.http.put("/api/documents/long.md", content=text.encode(), headers=EVENTS)
+    )
+    # Another page of the tenant sees the upload while it is stored.
+    async with asyncio.timeout(30):
+        while not (listed := await ada.get("/api/documents"))["uploading"]:
+            await asyncio.sleep(0)
+    assert 0 <= listed["uploading"]["long.md"] < 1
+    answer = await storing
+    assert (await ada.get("/api/documents"))["uploading"] == {}
     events = [line for line in answer.text.splitlines() if line.startswith("event: ")]
     assert events[:2] == ["event: progress"] * 2 and events[-1] == "event: document"
     assert (await ada.http.delete("/api/documents/long.md")).status_code == 204

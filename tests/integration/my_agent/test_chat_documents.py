@@ -406,6 +406,7 @@ async def test_offline_answer_quotes_passages_and_resolves_references(
 ) -> None:
     talk = Talk()
     state = await talk.ask("What did Skarra Light burn?")
+    assert state["unsupported"] == []
     assert "no language model is configured" in state["messages"][-1].text
     assert "“It burned paraffin.” [" in state["messages"][-1].text
     assert state["unsupported"] == []

@@ -116,17 +116,24 @@ async def test_cause_is_named_with_its_evidence(ada: Member) -> None:
         assert part in report.text, part
 
 
-async def test_missing_evidence_is_asked_for_and_answered_by_a_resumption(ada: Member) -> None:
+@pytest.mark.parametrize(
+    "resume",
+    [{"answer": PAYMENTS}, {"messages": [{"type": "human", "content": PAYMENTS, "id": "m1"}]}],
+)
+async def test_missing_evidence_is_asked_for_and_answered_by_a_resumption(
+    ada: Member, resume: dict[str, Any]
+) -> None:
     thread = await ada.thread()
     done = await say(ada, thread, f"what is wrong?\n{CHECKOUT}")
     [asked] = done["__interrupt__"]
     assert asked["value"]["kind"] == "missing_evidence"
     assert "payments" in asked["value"]["question"]
     assert "logs or metrics of payments" in asked["value"]["missing"][0]
-    resumed = {"assistant_id": "diagnosis", "command": {"resume": {"answer": PAYMENTS}}}
+    resumed = {"assistant_id": "diagnosis", "command": {"resume": resume}}
     done = await ada.post(f"/threads/{thread}/runs/wait", resumed)
     assert "payments failed because of a full disk" in told(done)
     assert done["diagnosis"]["question"] is None
+    assert done["messages"][-2]["content"] == PAYMENTS
 
 
 async def test_no_to_the_question_ends_inconclusive_with_what_is_missing(ada: Member) -> None:

@@ -104,6 +104,17 @@ async def test_unknown_subject_is_reported_as_nothing_found(ada: Member) -> None
     assert (claims(found), found["ledger"]) == ([], [])
 
 
+async def test_stream_of_the_run_continues_behind_its_last_event(ada: Member, world: World) -> None:
+    project = await started(ada)
+    [run] = await ada.get(f"/threads/{project}/runs")
+    path = f"/threads/{project}/runs/{run['run_id']}/stream?stream_mode=custom"
+    whole = [each for each in await ada.events("GET", path) if each.name == "custom"]
+    assert json.loads(whole[-1].data)["status"] in ("running", "completed")
+    seen = whole[1]
+    rest = await ada.events("GET", path, headers={"last-event-id": str(seen.id)})
+    assert [each for each in rest if each.name == "custom"] == whole[2:]
+
+
 async def test_repeated_start_starts_one_project(ada: Member, world: World) -> None:
     body = {"question": QUESTION, "project_id": str(uuid4())}
     answers = await asyncio.gather(*(ada.http.post("/research", json=body) for _ in range(5)))

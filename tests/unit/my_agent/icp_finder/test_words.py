@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contexts.websites import readable
 from my_agent.icp_finder import answers
 from my_agent.icp_finder.answers import OPTIONS, Kind, parse, question, reply_text
-from my_agent.icp_finder.message_parser import clean, has_content, parse_reply, parse_text
+from my_agent.icp_finder.message_parser import clean, fields, has_content, parse_reply, parse_text
 from my_agent.icp_finder.sites import domain, mentions, websites
 
 
@@ -257,3 +257,11 @@ def test_reply_is_converted_to_text() -> None:
     assert reply_text(False) == "No"
     assert reply_text({"icp": {"regions": ["São Paulo"]}}) == '{"icp": {"regions": ["São Paulo"]}}'
     assert answers.reply_text(None) == "null"
+
+
+def test_a_value_in_quotes_is_taken_whole() -> None:
+    text = 'Industries: "Mfg. of food, drinks and tobacco", logistics and freight; regions: any'
+    assert fields(text) == {
+        "industries": ["Mfg. of food, drinks and tobacco", "logistics", "freight"],
+        "regions": [],
+    }

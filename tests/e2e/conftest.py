@@ -1,0 +1,36 @@
+"""A server with a scripted model and a browser, for the tests of a file."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.support.browser import Page, browser
+from tests.support.openai_replies import say
+from tests.support.openai_server import OpenAIServer
+from tests.support.processes import Running
+from tests.support.served import served
+from tests.support.web_app import model_environment, write_config
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, endpoint: OpenAIServer) -> Iterator[Running]:
+    """Serve the project to one user, as on a developer's machine."""
+    folder = tmp_path_factory.mktemp("web")
+    with served(folder, write_config(folder), **model_environment(endpoint)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+async def chromium(web_build: None) -> AsyncIterator[Page]:
+    """Start a browser for all tests of a file."""
+    async with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def page(chromium: Page, endpoint: OpenAIServer) -> AsyncIterator[Page]:
+    """Open a page in a context of its own, and check at the end that no script failed."""
+    endpoint.fallback = say("Hello from the model.")
+    await chromium.fresh()
+    yield chromium
+    await chromium.check()

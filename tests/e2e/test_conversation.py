@@ -1,0 +1,294 @@
+"""Conversations of the web app in Chromium, against a server with a scripted model."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.support.browser import Page
+from tests.support.openai_replies import rate_limited, say
+from tests.support.openai_server import OpenAIServer
+from tests.support.policy import headers, token
+from tests.support.processes import Running
+from tests.support.served import client
+from tests.support.web_app import ANSWER, SLOWLY, model_environment, web_server, write_config
+
+# The page is the same on both databases.
+pytestmark = pytest.mark.only("sqlite")
+
+
+async def test_a_conversation_can_be_edited_repeated_and_switched(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    await page.visit(server, "?assistant=chat")
+    await page.say("first question")
+    await page.until("Hello from the model.")
+    await page.idle()
+    await page.click("Edit")
+    await page.run('await page.locator(".edit textarea").fill("better question")')
+    endpoint.fallback = say("Another answer.")
+    await page.run('await page.locator(".edit .primary").click()')
+    await page.until("Another answer.")
+    await page.idle()
+    await page.run('await page.getByLabel("Previous version").first().click()')
+    assert await page.texts() == ["first question", "Hello from the model."]
+    await page.run('await page.getByLabel("Next version").first().click()')
+    assert await page.texts() == ["better question", "Another answer."]
+    endpoint.fallback = say("A third answer.")
+    await page.click("Answer again")
+    await page.until("A third answer.")
+    await page.idle()
+    assert await page.texts() == ["better question", "A third answer."]
+    async with client(server) as api:
+        row = await api.get(f"/threads/{await page.thread()}")
+    assert row["status"] == "idle"
+
+
+async def test_messages_sent_meanwhile_wait_on_the_server(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    endpoint.fallback = say(ANSWER, delay=SLOWLY)
+    await page.visit(server, "?assistant=chat")
+    await page.say("one")
+    await page.until("w5")
+    await page.say("two")
+    await page.say("three")
+    await page.run('await page.locator(".pending li").nth(1).waitFor()')
+    await page.run("await page.reload()")
+    await page.run('await page.locator(".pending li").nth(1).waitFor()')
+    shown = await page.run('return page.locator(".pending li .clip").allInnerTexts()')
+    assert shown == ["two", "three"]
+    await page.run('await page.locator(".pending li button").nth(1).click()')
+    await page.run('await page.locator(".pending li").nth(1).waitFor({state: "detached"})')
+    endpoint.fallback = say("The second answer.")
+    await page.until("The second answer.")
+    await page.idle()
+    assert await page.texts() == ["one", ANSWER, "two", "The second answer."]
+
+
+async def test_a_stopped_answer_stays_and_the_next_message_is_answered(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    endpoint.fallback = say(ANSWER * 20, delay=SLOWLY)
+    await page.visit(server, "?assistant=chat")
+    await page.say("long")
+    await page.until("w5")
+    await page.run("await page.reload()")
+    await page.until("w7")
+    await page.click("Stop")
+    await page.until("Stopped. The answer is not complete.")
+    texts = await page.texts()
+    assert texts[0] == "long"
+    assert texts[1].startswith("w0 w1 w2")
+    async with client(server) as api:
+        runs = await api.get(f"/threads/{await page.thread()}/runs")
+    assert [each["status"] for each in runs] == ["interrupted"]
+    endpoint.fallback = say("I listen.")
+    await page.say("something else")
+    await page.until("I listen.")
+    await page.idle()
+    assert (await page.texts())[-2:] == ["something else", "I listen."]
+
+
+async def test_impatient_keys_send_a_message_once(page: Page, server: Running) -> None:
+    await page.visit(server, "?assistant=chat")
+    await page.run(
+        'await page.getByLabel("Message", {exact: true}).fill("once");'
+        'await page.keyboard.press("Enter"); await page.keyboard.press("Enter");'
+        'await page.getByRole("button", {name: "Send"}).click({force: true, clickCount: 2})'
+        ".catch(() => {})"
+    )
+    await page.until("Hello from the model.")
+    await page.idle()
+    assert await page.texts() == ["once", "Hello from the model."]
+
+
+async def test_a_failed_run_says_so_and_is_tried_again(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    endpoint.fallback = rate_limited()
+    await page.visit(server, "?assistant=chat")
+    await page.say("try")
+    await page.until("The run failed.")
+    endpoint.fallback = say("Now it works.")
+    await page.click("Try again")
+    await page.until("Now it works.")
+    await page.idle()
+    assert await page.texts() == ["try", "Now it works."]
+
+
+async def test_a_text_that_cannot_be_sent_is_kept_and_survives_a_reload(
+    page: Page, server: Running
+) -> None:
+    await page.visit(server, "?assistant=chat")
+    await page.say("hello")
+    await page.until("Hello from the model.")
+    await page.idle()
+    await page.run("await context.setOffline(true)")
+    await page.say("not lost")
+    await page.until("The server does not answer.")
+    box = 'return page.getByLabel("Message", {exact: true}).inputValue()'
+    assert await page.run(box) == "not lost"
+    await page.run("await context.setOffline(false); await page.reload()")
+    await page.until("Hello from the model.")
+    assert await page.run(box) == "not lost"
+    await page.run('await page.keyboard.press("Enter")')
+    await page.run('await page.locator(".message").nth(3).waitFor()')
+    await page.idle()
+    answer = "Hello from the model."
+    assert await page.texts() == ["hello", answer, "not lost", answer]
+
+
+async def test_questions_are_answered_in_the_inbox(page: Page, server: Running) -> None:
+    await page.visit(server, "?assistant=interrupt")
+    await page.say("please ask")
+    await page.until("A question for you")
+    thread = await page.thread()
+    await page.run('await page.getByRole("button", {name: /^Inbox/}).click()')
+    await page.run('await page.getByLabel("Your own answer").fill("certainly")')
+    await page.run('await page.getByRole("button", {name: "Answer", exact: true}).click()')
+    await page.until("Nothing waits for you.")
+    await page.until("“certainly” answered this minute by developer")
+    await page.visit(server, f"?assistant=interrupt&thread={thread}")
+    await page.until("go on? “certainly” answered this minute by developer")
+    asked = 'return page.getByRole("region", {name: "A question for you"}).count()'
+    assert await page.run(asked) == 0
+
+
+async def test_a_message_answers_the_question_that_waits(page: Page, server: Running) -> None:
+    await page.visit(server, "?assistant=interrupt")
+    await page.say("please ask")
+    await page.until("A question for you")
+    await page.say("by message")
+    await page.until("“by message” answered this minute by developer")
+    async with client(server) as api:
+        row = await api.get(f"/threads/{await page.thread()}")
+    assert row["values"]["answers"] == ["by message"]
+
+
+async def test_a_thread_is_renamed_archived_and_deleted(page: Page, server: Running) -> None:
+    await page.visit(server, "?assistant=chat")
+    await page.say("name me")
+    await page.until("Hello from the model.")
+    await page.click("Options: name me")
+    await page.click("Rename")
+    await page.run('await page.getByLabel("Rename").fill("A better name")')
+    await page.run('await page.keyboard.press("Enter")')
+    await page.click("Options: A better name")
+    await page.click("Archive")
+    gone = 'await page.getByLabel("Options: A better name").waitFor({state: "detached"})'
+    await page.run(gone)
+    await page.run('await page.getByLabel("Show archived").check()')
+    await page.click("Options: A better name")
+    await page.click("Delete")
+    await page.run('await page.getByRole("alertdialog").getByText("Delete", {exact: true}).click()')
+    await page.run(gone)
+    assert "thread=" not in await page.run("return page.url()")
+
+
+async def test_the_tutor_shows_its_correction(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    endpoint.fallback = say("Well said.")
+    await page.visit(server, "?assistant=tutor")
+    await page.say("I has a apple.")
+    await page.run('await page.locator(".correction ins").first().waitFor()')
+    assert await page.run('return page.locator(".correction del").allInnerTexts()') == ["has", "a"]
+
+
+async def test_the_page_speaks_portuguese(page: Page, server: Running) -> None:
+    await page.fresh(locale="pt-PT")
+    await page.visit(server)
+    await page.until("O que quer fazer?")
+    assert await page.run("return page.locator('html').getAttribute('lang')") == "pt"
+    await page.run('await page.getByLabel("Idioma").selectOption("en")')
+    await page.until("What do you want to do?")
+    await page.run("await page.reload()")
+    await page.until("What do you want to do?")
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory, endpoint: OpenAIServer) -> Iterator[Running]:
+    """Serve with the thread policy and a prefix of the API, to users with tokens."""
+    folder = tmp_path_factory.mktemp("strict")
+    env = {**model_environment(endpoint), "APP_ENV": "production", "THREAD_POLICY_AGENTS": "chat"}
+    with web_server(folder, write_config(folder, mount_prefix="/api/v1"), **env) as started:
+        yield started
+
+
+@pytest.fixture
+async def signed_in(page: Page, strict: Running) -> AsyncIterator[Page]:
+    await page.visit(strict)
+    await page.run('await page.getByLabel("Token").fill("wrong")')
+    await page.run('await page.keyboard.press("Enter")')
+    await page.until("The server refuses this token.")
+    await sign_in(page, "ada")
+    await page.until("What do you want to do?")
+    yield page
+
+
+async def sign_in(page: Page, user: str) -> None:
+    found = token("acme", user)
+    await page.run(f'await page.getByLabel("Token").fill("{found}")')
+    await page.run('await page.keyboard.press("Enter")')
+    assert found not in await page.run("return page.url()")
+
+
+async def test_a_deployment_under_a_prefix_asks_for_a_token(
+    signed_in: Page, strict: Running
+) -> None:
+    await signed_in.visit(strict, "?assistant=interrupt")
+    await signed_in.say("ask me")
+    await signed_in.until("A question for you")
+    await signed_in.say("yes")
+    await signed_in.until("“yes” answered this minute by ada")
+
+
+async def test_another_user_sees_nothing_of_a_thread(signed_in: Page, strict: Running) -> None:
+    await signed_in.visit(strict, "?assistant=interrupt")
+    await signed_in.say("my secret")
+    await signed_in.until("A question for you")
+    thread = await signed_in.thread()
+    await signed_in.click("Sign out")
+    await sign_in(signed_in, "eve")
+    await signed_in.visit(strict, f"?assistant=interrupt&thread={thread}")
+    await signed_in.until("This conversation does not exist, or it belongs to another user.")
+    assert "my secret" not in await signed_in.run('return page.locator("body").innerText()')
+    await signed_in.run('await page.getByRole("button", {name: "Inbox"}).click()')
+    await signed_in.until("Nothing waits for you.")
+
+
+async def test_a_refused_token_asks_again_and_keeps_the_text(
+    signed_in: Page, strict: Running
+) -> None:
+    await signed_in.visit(strict, "?assistant=interrupt")
+    await signed_in.run('await page.getByLabel("Message", {exact: true}).fill("half a thought")')
+    await signed_in.run(
+        'await page.evaluate(() => sessionStorage.setItem("threadhold-token", "x"))'
+    )
+    await signed_in.run('await page.keyboard.press("Enter")')
+    await signed_in.until("The server refuses this token.")
+    await sign_in(signed_in, "ada")
+    box = 'return page.getByLabel("Message", {exact: true}).inputValue()'
+    assert await signed_in.run(box) == "half a thought"
+
+
+async def test_a_lock_in_flight_turns_the_view_read_only_and_keeps_the_text(
+    signed_in: Page, strict: Running
+) -> None:
+    await signed_in.visit(strict, "?assistant=chat")
+    await signed_in.say("hello")
+    await signed_in.until("Hello from the model.")
+    await signed_in.idle()
+    thread = await signed_in.thread()
+    async with client(strict, **headers("acme", "ada")) as api:
+        # Another window goes on with another company.
+        await api.post(f"/api/v1/threads/{thread}/resume", {"website": "other.example"})
+    await signed_in.say("too late")
+    await signed_in.until("Read-only")
+    box = 'page.getByLabel("Message", {exact: true})'
+    assert await signed_in.run(f"return {box}.inputValue()") == "too late"
+    assert await signed_in.run(f"return {box}.getAttribute('readonly')") is not None
+    await signed_in.click("Resume in new thread")
+    await signed_in.run(f"await page.waitForURL((url) => !url.href.includes('{thread}'))")
+    assert await signed_in.run(f"return {box}.inputValue()") == "too late"
+    assert await signed_in.run(f"return {box}.getAttribute('readonly')") is None

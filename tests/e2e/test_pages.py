@@ -1,0 +1,205 @@
+"""Each page of the shell: accessibility, keyboard, safe rendering, looks."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import WEB, Page
+from tests.support.openai_replies import say
+from tests.support.openai_server import OpenAIServer
+from tests.support.processes import ROOT, Running
+from tests.support.served import client
+
+# The page is the same on both databases.
+pytestmark = pytest.mark.only("sqlite")
+
+AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
+ASSETS = ROOT / "docs" / "assets"
+MOST_BYTES = 150_000
+SHAPES = {"wide": {"width": 1280, "height": 800}, "narrow": {"width": 390, "height": 780}}
+REPLY = """A runtime keeps the state of each conversation in a database.
+
+| Part | Keeps |
+|---|---|
+| Checkpoints | the state after each step |
+| Event log | what was streamed |
+
+1. A run begins at the newest checkpoint.
+2. If the server dies, the run goes on **from there**.
+
+```python
+client.runs.create(thread_id, "chat", input=message)
+```"""
+
+
+async def fill(server: Running) -> dict[str, str]:
+    """Make threads of several kinds, and return their ids by name."""
+    found: dict[str, str] = {}
+    async with client(server) as api:
+        for title in ("Offer for Ines", "Plan of the week", "Notes on the pricing page"):
+            found[title] = await api.thread(graph_id="chat", title=title)
+        message = {"type": "human", "content": "What does a runtime keep?", "id": "m1"}
+        thread = await api.thread(graph_id="chat", title="What does a runtime keep?")
+        run = await api.run(thread, "chat", {"messages": [message]})
+        await api.ended(thread, run)
+        found["conversation"] = thread
+        asking = await api.thread(graph_id="interrupt", title="Send the offer?")
+        run = await api.run(asking, "interrupt", {"questions": ["Shall I send the offer to Ines?"]})
+        await api.ended(asking, run)
+        found["question"] = asking
+    return found
+
+
+@pytest.fixture
+async def filled(page: Page, server: Running, endpoint: OpenAIServer) -> dict[str, str]:
+    endpoint.fallback = say(REPLY)
+    return await fill(server)
+
+
+def queries(filled: dict[str, str]) -> dict[str, str]:
+    """Return the address of each page of the shell."""
+    return {
+        "start": "",
+        "new": "?assistant=chat",
+        "conversation": f"?assistant=chat&thread={filled['conversation']}",
+        "question": f"?assistant=interrupt&thread={filled['question']}",
+        "inbox": "?view=inbox",
+    }
+
+
+async def settled(page: Page) -> None:
+    """Wait until the page shows its content."""
+    await page.run(
+        'await page.locator("main :is(h1, .empty)").first().waitFor({state: "attached"})'
+    )
+    await page.run('await page.waitForLoadState("networkidle")')
+
+
+async def test_no_page_has_a_serious_accessibility_problem(
+    page: Page, server: Running, filled: dict[str, str]
+) -> None:
+    axe = AXE.read_text()
+    for scheme, shape in (("light", SHAPES["wide"]), ("dark", SHAPES["narrow"])):
+        await page.run(
+            f'await page.emulateMedia({{colorScheme: "{scheme}"}});'
+            f"await page.setViewportSize({json.dumps(shape)})"
+        )
+        for name, query in queries(filled).items():
+            await page.visit(server, query)
+            await settled(page)
+            await page.run(f"await page.evaluate({json.dumps(axe)})")
+            found = await page.run(
+                "const {violations} = await page.evaluate(() => axe.run());"
+                'return violations.filter((each) => ["serious", "critical"]'
+                ".includes(each.impact)).map((each) => [each.id,"
+                " each.nodes.map((node) => node.html).slice(0, 3)])"
+            )
+            assert found == [], (name, scheme)
+
+
+async def test_the_screenshots_of_the_documentation(
+    page: Page, server: Running, filled: dict[str, str], tmp_path: Path
+) -> None:
+    """Draw each page. Those in `docs/assets` are written if `SCREENSHOTS` asks for it."""
+
+    schemes = ("light", "dark") if "SCREENSHOTS" in os.environ else ("light",)
+    for shape, size in SHAPES.items():
+        for scheme in schemes:
+            await page.fresh(viewport=size, colorScheme=scheme, reducedMotion="reduce")
+            for name, query in queries(filled).items():
+                path = tmp_path / f"web-{name}-{shape}-{scheme}.png"
+                await page.visit(server, query)
+                await settled(page)
+                await page.run(f'await page.screenshot({{path: "{path}"}})')
+                assert 5_000 < path.stat().st_size < MOST_BYTES, path.name
+                overflow = "document.documentElement.scrollWidth > innerWidth"
+                assert not await page.run(f"return page.evaluate(() => {overflow})"), path.name
+    if os.environ.get("SCREENSHOTS"):
+        for name in ("conversation-wide-light", "inbox-wide-dark", "conversation-narrow-light"):
+            shutil.copy(tmp_path / f"web-{name}.png", ASSETS)
+    else:
+        assert all((ASSETS / f"web-{name}.png").is_file() for name in ("conversation-wide-light",))
+
+
+async def test_the_keyboard_reaches_everything(
+    page: Page, server: Running, filled: dict[str, str]
+) -> None:
+    await page.visit(server, queries(filled)["conversation"])
+    await settled(page)
+    # Where the page begins: the box to write in has the focus.
+    await page.run("await page.evaluate(() => document.activeElement.blur())")
+    await page.run('await page.keyboard.press("Tab"); await page.keyboard.press("Shift+Tab")')
+    seen = []
+    for _ in range(14):
+        await page.run('await page.keyboard.press("Tab")')
+        seen.append(
+            await page.run(
+                "return page.evaluate(() => {const at = document.activeElement;"
+                " const style = getComputedStyle(at);"
+                " const name = at.getAttribute('aria-label') || at.innerText || at.id;"
+                " return [name.trim().split('\\n')[0], style.outlineStyle]})"
+            )
+        )
+    # The first press goes to the body of the page.
+    seen = seen[1:]
+    names = [name for name, _ in seen]
+    assert names[0] == "Skip to the conversation"
+    for wanted in (
+        "New conversation",
+        "Inbox",
+        "Search conversations",
+        "What does a runtime keep?",
+    ):
+        assert any(name.startswith(wanted) for name in names), names
+    assert all(outline != "none" for _, outline in seen), seen
+
+
+async def test_models_cannot_inject_html_images_or_links(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    bad = (
+        "<img src=x onerror=alert(1)> ![spy](https://evil.example/a.png) "
+        "![data](data:image/svg+xml;base64,AAAA) [js](javascript:alert(1)) "
+        "[data](data:text/html,x) [plain](http://evil.example/) <script>alert(2)</script> "
+        "<iframe src='//evil.example'></iframe> [fine](https://good.example/) end."
+    )
+    endpoint.fallback = say(bad)
+    await page.run(
+        'globalThis.foreign = []; page.on("request", (request) =>'
+        ' request.url().includes("example") && foreign.push(request.url()))'
+    )
+    await page.visit(server, "?assistant=chat")
+    await page.say("attack")
+    await page.until("end.")
+    await page.idle()
+    assert await page.run('return page.locator(".prose :is(img, iframe, script)").count()') == 0
+    links = 'return page.locator(".prose a").evaluateAll((all) => all.map((a) => a.href))'
+    assert await page.run(links) == ["https://good.example/"]
+    assert await page.run("return foreign") == []
+
+
+async def test_the_policy_of_the_page_refuses_inline_scripts(page: Page, server: Running) -> None:
+    await page.visit(server)
+    await page.run(
+        "await page.evaluate(() => {const script = document.createElement('script');"
+        " script.textContent = 'window.inline = true'; document.body.append(script)})"
+    )
+    assert await page.run("return page.evaluate(() => window.inline ?? null)") is None
+    # The refusal is what the browser reported.
+    assert len(await page.run("return problems.splice(0)")) == 1
+    policy = await page.run(
+        "const answer = await page.reload(); return answer.headers()['content-security-policy']"
+    )
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy.split("style-src")[0]
+
+
+async def test_pasted_html_stays_text(page: Page, server: Running) -> None:
+    await page.visit(server, "?assistant=chat")
+    await page.say("<b>bold</b> & <script>x</script>")
+    await page.until("Hello from the model.")
+    await page.idle()
+    assert (await page.texts())[0] == "<b>bold</b> & <script>x</script>"

@@ -1,0 +1,132 @@
+"""Connections of the web app that break: each token once, in order, and no question twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import Page
+from tests.support.openai_replies import say
+from tests.support.openai_server import OpenAIServer
+from tests.support.processes import Running, free_port
+from tests.support.proxy import Proxy, proxied
+from tests.support.web_app import ANSWER, SLOWLY, model_environment, web_server, write_config
+
+# The page is the same on both databases.
+pytestmark = pytest.mark.only("sqlite")
+
+WHOLE = ["count", ANSWER]
+# Milliseconds. The client's own attempts may take 22 s.
+LONG = 50_000
+
+
+@pytest.fixture(scope="module")
+def proxy(server: Running) -> Iterator[Proxy]:
+    with proxied(int(server.url.rpartition(":")[2])) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def counting(page: Page, proxy: Proxy, endpoint: OpenAIServer) -> AsyncIterator[Page]:
+    """Open a conversation through the proxy, in the middle of an answer."""
+    endpoint.fallback = say(ANSWER, delay=SLOWLY)
+    await page.run(f'await page.goto("http://127.0.0.1:{proxy.port}/?assistant=chat")')
+    await page.say("count")
+    await page.until("w5")
+    yield page
+
+
+async def whole(page: Page) -> None:
+    """Wait for the end of the answer, and check that nothing is lost or repeated."""
+    await page.run(f'await page.getByText("w59").first().waitFor({{timeout: {LONG}}})')
+    await page.idle()
+    assert await page.texts() == WHOLE
+
+
+async def test_a_reload_in_mid_token(counting: Page) -> None:
+    await counting.run("await page.reload()")
+    await whole(counting)
+
+
+async def test_a_cut_by_a_proxy(counting: Page, proxy: Proxy) -> None:
+    proxy.cut()
+    await whole(counting)
+
+
+async def test_a_half_open_socket(counting: Page, proxy: Proxy) -> None:
+    proxy.silent = True
+    try:
+        # The answer ends while nothing arrives.
+        await asyncio.sleep(4)
+        assert "w59" not in " ".join(await counting.texts())
+    finally:
+        proxy.silent = False
+    # What was dropped would leave the connections without an end.
+    await counting.run("await page.evaluate(() => dispatchEvent(new Event('online')))")
+    await whole(counting)
+
+
+async def test_a_long_sleep(counting: Page, proxy: Proxy) -> None:
+    """The machine sleeps: no timer runs, no event arrives, and its connections are gone."""
+    await counting.run("globalThis.cdp = await context.newCDPSession(page);")
+    await counting.run('await cdp.send("Page.setWebLifecycleState", {state: "frozen"})')
+    proxy.cut()
+    await asyncio.sleep(4)
+    await counting.run('await cdp.send("Page.setWebLifecycleState", {state: "active"})')
+    await whole(counting)
+
+
+async def test_four_tabs_of_one_browser(counting: Page) -> None:
+    """A server of HTTP/1.1 gets six connections of a browser."""
+    await counting.run(
+        "globalThis.tabs = [page];"
+        "for (let i = 0; i < 3; i++) {"
+        "  const tab = await context.newPage(); await tab.goto(page.url()); tabs.push(tab);"
+        "}"
+    )
+    await counting.run(
+        f'await Promise.all(tabs.map((tab) => tab.getByText("w59").waitFor({{timeout: {LONG}}})));'
+    )
+    shown = await counting.run(
+        "return Promise.all(tabs.map(async (tab) => {"
+        '  await tab.getByRole("button", {name: "Stop"}).waitFor({state: "hidden"});'
+        '  return tab.locator(".message :is(.bubble, .prose)").allInnerTexts();'
+        "}))"
+    )
+    assert [[text.strip() for text in each] for each in shown] == [WHOLE] * 4
+
+
+async def test_a_killed_server(page: Page, tmp_path: Path, endpoint: OpenAIServer) -> None:
+    port, config = free_port(), write_config(tmp_path)
+    env = model_environment(endpoint)
+    endpoint.fallback = say(ANSWER, delay=SLOWLY)
+    with web_server(tmp_path, config, port, **env) as first:
+        await page.visit(first, "?assistant=chat")
+        await page.say("count")
+        await page.until("w5")
+        first.process.kill()
+        first.process.wait()
+        with web_server(tmp_path, config, port, **env):
+            await whole(page)
+
+
+async def test_a_deploy_while_a_question_waits(
+    page: Page, tmp_path: Path, endpoint: OpenAIServer
+) -> None:
+    port, config = free_port(), write_config(tmp_path)
+    env = model_environment(endpoint)
+    with web_server(tmp_path, config, port, **env) as first:
+        await page.visit(first, "?assistant=interrupt")
+        await page.say("please ask")
+        await page.until("A question for you")
+    await page.run('await page.getByLabel("Your own answer").fill("before the deploy")')
+    with web_server(tmp_path, config, port, **env) as second:
+        await page.run('await page.getByRole("button", {name: "Answer", exact: true}).click()')
+        await page.until("“before the deploy” answered this minute by developer")
+        asked = 'return page.getByRole("region", {name: "A question for you"}).count()'
+        assert await page.run(asked) == 0
+        await page.run("await page.reload()")
+        await page.until("“before the deploy” answered this minute by developer")
+        assert await page.run(asked) == 0
+        assert second.process.poll() is None

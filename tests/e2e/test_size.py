@@ -1,0 +1,67 @@
+"""Long conversations and many of them: the page renders only what is near the view."""
+
+import asyncio
+
+import pytest
+
+from tests.support.browser import Page
+from tests.support.processes import Running
+from tests.support.served import client
+
+# The page is the same on both databases.
+pytestmark = pytest.mark.only("sqlite")
+
+# Elements; a view and what is just outside of it hold far fewer.
+FEW = 60
+
+
+async def test_a_thousand_messages_render_only_those_in_view(page: Page, server: Running) -> None:
+    messages = [
+        {"type": "human" if i % 2 == 0 else "ai", "content": f"message {i}. " * 9, "id": f"m{i}"}
+        for i in range(1000)
+    ]
+    async with client(server) as api:
+        thread = await api.thread(graph_id="chat", title="Long")
+        run = await api.run(thread, "chat", {"messages": messages[:1]})
+        await api.ended(thread, run)
+        await api.post(f"/threads/{thread}/state", {"values": {"messages": messages}})
+    await page.visit(server, f"?assistant=chat&thread={thread}")
+    await page.until("message 999.")
+    rendered = 'return page.locator(".message").count()'
+    assert await page.run(rendered) < FEW
+    await page.run('await page.locator(".scroller").evaluate((box) => {box.scrollTop = 0})')
+    await page.until("message 0.")
+    assert await page.run(rendered) < FEW
+    await page.click("To the end")
+    await page.run('await page.getByText("message 999.").first().waitFor()')
+    # The way through the whole conversation shows each message once, in order.
+    order = await page.run(
+        "return page.locator('.scroller').evaluate(async (box) => {"
+        " box.scrollTop = 0; const seen = [];"
+        " for (let i = 0; i < 5; i++) await new Promise(requestAnimationFrame);"
+        " for (let i = 0; i < 2000; i++) {"
+        "  await new Promise(requestAnimationFrame);"
+        "  for (const item of box.querySelectorAll('.message'))"
+        "   if (!seen.includes(item.dataset.key)) seen.push(item.dataset.key);"
+        "  if (box.scrollTop + box.clientHeight >= box.scrollHeight - 1) break;"
+        "  box.scrollTop += 700;"
+        " } return seen})"
+    )
+    wanted = [f"m{i}" for i in range(1000)]
+    assert [key for key in order if key in set(wanted)] == wanted
+
+
+async def test_five_hundred_threads_render_only_those_in_view(page: Page, server: Running) -> None:
+    async with client(server) as api:
+        for start in range(0, 500, 50):
+            titles = [f"thread {i}" for i in range(start, start + 50)]
+            await asyncio.gather(*(api.thread(graph_id="chat", title=each) for each in titles))
+    await page.visit(server)
+    await page.run('await page.locator(".threads li").first().waitFor()')
+    rows = 'return page.locator(".threads li").count()'
+    assert await page.run(rows) < FEW
+    await page.run('await page.locator(".threads").evaluate((box) => {box.scrollTop = 1e6})')
+    await page.run('await page.getByText("Load older conversations").waitFor()')
+    assert await page.run(rows) < FEW
+    await page.run('await page.getByLabel("Search conversations").fill("thread 7")')
+    await page.run('await page.getByText("thread 7", {exact: true}).first().waitFor()')

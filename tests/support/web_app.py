@@ -1,0 +1,61 @@
+"""A project with the products and a scripted model, for tests of the web app."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.openai_server import OpenAIServer
+from tests.support.policy import SECRET
+from tests.support.processes import (
+    GRAPHS,
+    ROOT,
+    Running,
+    environment,
+    free_port,
+    running,
+    threadhold,
+)
+from tests.support.tutor import NO_MODEL, of_endpoint
+
+ANSWER = " ".join(f"w{i}" for i in range(60))
+# Seconds before each token.
+SLOWLY = 0.05
+
+
+def write_config(folder: Path, **http: object) -> Path:
+    """Write a project with the products and a graph that asks, and return its file."""
+    graphs = {
+        each: f"{ROOT}/my_agent/{each}/graph.py:graph" for each in ("chat", "tutor", "icp_finder")
+    }
+    graphs["interrupt"] = f"{GRAPHS}/interrupt.py:graph"
+    config = {
+        "graphs": graphs,
+        "auth": {"path": "hooks.auth:auth"},
+        "http": http,
+        "sql": {"hooks": "hooks.threads:policy", "tenant_key": "tenant_id"},
+    }
+    path = folder / "langgraph.json"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def model_environment(endpoint: OpenAIServer) -> dict[str, str]:
+    """Return the environment of a server that uses the scripted model."""
+    return {**NO_MODEL, **of_endpoint(endpoint), "JWT_SECRET": SECRET}
+
+
+@contextmanager
+def web_server(
+    folder: Path, config: Path, port: int | None = None, **env: str
+) -> Iterator[Running]:
+    """Serve a project on the database in `folder`, also if its API has a prefix.
+
+    Args:
+        port: By default a free one. A server that takes the place of another has its port.
+    """
+    port = port or free_port()
+    command = threadhold("serve", "--config", config, "--port", str(port))
+    command += ["--database-url", f"sqlite:///{folder / 'data.db'}"]
+    with running(command, port, folder, environment(**env), ready="/health") as started:
+        yield started

@@ -1,0 +1,96 @@
+"""Web app: the page at `/` and its files, from the build in `threadhold/web`.
+
+The page loads scripts of its own origin only. `/` answers programs as before: only a browser, which
+asks for HTML, gets the page.
+"""
+
+import html
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+BUILD = Path(__file__).resolve().parents[1] / "web"
+
+# Styles may be inline: React sets `style` attributes. Scripts may not.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+# The script that other pages load, by a name that does not change.
+_EMBEDDED = ("embed.js",)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "vary": "Accept",
+}
+_MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Threadhold</title>
+<h1>The API runs. The web app is not built.</h1>
+<p>Install Node 20 or later, then run <code>make serve</code> in the checkout, which builds the
+page.</p><p>The API is at <code>{api}</code>. It does not need the page.</p></html>"""
+
+
+class _PageRoute(Route):
+    """A route that matches only requests for HTML."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found, child = super().matches(scope)
+        if found is Match.FULL and not _wants_html(scope):
+            return Match.NONE, {}
+        # Other methods are the platform's.
+        return (found, child) if found is Match.FULL else (Match.NONE, {})
+
+
+def routes(prefix: str, build: Path = BUILD) -> list[Route]:
+    """Return the routes of the page and of its files.
+
+    Args:
+        prefix: Mount prefix of the API; empty at the root.
+        build: Folder of the build. Without one, the page says how to build it.
+    """
+    return [
+        _PageRoute("/", _page(prefix, build), methods=["GET"]),
+        Route("/assets/{name}", _asset(build), methods=["GET"]),
+    ]
+
+
+def _page(prefix: str, build: Path) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        index = build / "index.html"
+        if not index.is_file():
+            text = _MISSING.format(api=html.escape(prefix or "/"))
+            return HTMLResponse(text, headers=_HEADERS)
+        # The file names its API in a meta element, because its policy allows no inline script.
+        text = index.read_text("utf-8").replace("__API__", html.escape(prefix, quote=True))
+        return HTMLResponse(text, headers={**_HEADERS, "cache-control": "no-cache"})
+
+    return page
+
+
+def _asset(build: Path) -> Callable[[Request], Awaitable[Response]]:
+    async def asset(request: Request) -> Response:
+        folder = (build / "assets").resolve()
+        path = (folder / request.path_params["name"]).resolve()
+        if path.parent != folder or not path.is_file():
+            return Response(status_code=404)
+        # Other names contain a hash of the content.
+        is_fixed = path.name in _EMBEDDED
+        caching = "no-cache" if is_fixed else "public, max-age=31536000, immutable"
+        headers = {"cache-control": caching, "cross-origin-resource-policy": "cross-origin"}
+        if path.suffix in (".js", ".css"):
+            # Modules of another origin need it. The files are the same for everybody.
+            headers["access-control-allow-origin"] = "*"
+        return FileResponse(path, headers={**_HEADERS, **headers})
+
+    return asset
+
+
+def _wants_html(scope: Scope) -> bool:
+    return any(
+        name == b"accept" and b"text/html" in value.lower() for name, value in scope["headers"]
+    )

@@ -1,0 +1,96 @@
+// Requests about a session, and what the server answers.
+import * as api from "../../api";
+
+export interface Evidence {
+  direction: "for" | "against";
+  observation: string;
+  source: string;
+  start: number;
+  end: number;
+  quote: string;
+}
+export interface Test { outcome: "passed" | "failed" | "unclear"; reason: string; evidence: Evidence[] }
+export interface Hypothesis {
+  parent: string | null;
+  service: string;
+  fault: string;
+  statement: string;
+  by: "rules" | "model";
+  tests: Record<string, Test>;
+  confidence: number;
+  status: "proposed" | "investigating" | "supported" | "refuted";
+  seq: number;
+}
+export interface Source { kind: string; name: string; lines: number; chars: number; seq: number }
+export interface Entry { seq: number; when: string; kind: string; text: string }
+export interface State {
+  title: string;
+  seq: number;
+  sources: Record<string, Source>;
+  hypotheses: Record<string, Hypothesis>;
+  timeline: Entry[];
+  conclusion: { outcome: "cause" | "inconclusive"; hypothesis: string | null; missing: string[] } | null;
+  leading: string | null;
+}
+export interface Event { seq: number; type: string; at: string; data: api.Fields }
+
+const PAGE = 200;
+
+/** Return the state after an event; without `seq`, the current one. */
+export async function state(id: string, seq?: number): Promise<State> {
+  const moment = seq === undefined ? "" : `?at_seq=${seq}`;
+  return (await api.call<{ state: State }>("GET", `/diagnosis/${id}/state${moment}`)).state;
+}
+
+export const events = (id: string, after: number, limit = PAGE): Promise<{ events: Event[]; last_seq: number }> =>
+  api.call("GET", `/diagnosis/${id}/events?after=${after}&limit=${limit}`);
+
+/** Return the text of a source, from the event that brought it. */
+export async function textOf(id: string, source: Source): Promise<string> {
+  const found = (await events(id, source.seq - 1, 1)).events[0];
+  return typeof found?.data.text === "string" ? found.data.text : "";
+}
+
+export const reportPath = (id: string): string => `/diagnosis/${id}/report`;
+export const streamPath = (id: string): string => `/diagnosis/${id}/events`;
+
+const GIST = 300;
+
+/** Cut the texts of an event: a source may have a million characters. */
+export function shortened(event: Event): Event {
+  const data = Object.fromEntries(
+    Object.entries(event.data).map(([key, value]) => [
+      key,
+      typeof value === "string" && value.length > GIST ? `${value.slice(0, GIST)}…` : value,
+    ]),
+  );
+  return { ...event, data };
+}
+
+/** Say an event in one line. */
+export function told(event: Event): string {
+  const { data } = event;
+  const text = (name: string) => (typeof data[name] === "string" ? data[name] : "");
+  switch (event.type) {
+    case "session_opened":
+      return text("title");
+    case "source_added":
+      return `${text("kind")} ${text("name")}, ${String(data.lines)}`;
+    case "observation_recorded":
+      return [text("service"), text("text")].filter(Boolean).join(": ");
+    case "hypothesis_proposed":
+      return text("statement");
+    case "investigation_started":
+      return text("hypothesis");
+    case "evidence_recorded":
+      return `${text("hypothesis")} · ${text("test")} · ${text("quote")}`;
+    case "test_recorded":
+      return `${text("hypothesis")} · ${text("test")}: ${text("outcome")}. ${text("reason")}`;
+    case "note_added":
+      return `${text("author")}: ${text("text")}`;
+    case "conclusion_drawn":
+      return Array.isArray(data.missing) ? data.missing.map(String).join(", ") : "";
+    default:
+      return text("text");
+  }
+}

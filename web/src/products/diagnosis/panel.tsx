@@ -1,0 +1,109 @@
+// The investigation: causes, timeline and events, now or at a moment.
+import { useState, type KeyboardEvent } from "react";
+import * as api from "../../api";
+import { t } from "../../i18n";
+import { explain } from "../../problems";
+import type { ViewProps } from "..";
+import { Causes } from "./causes";
+import * as client from "./client";
+import { Log } from "./log";
+import { Moment } from "./moment";
+import "./styles.css";
+import { Timeline } from "./timeline";
+import { useSession, type Session } from "./use-session";
+import { w } from "./words";
+
+const TABS = ["causes", "timeline", "log"] as const;
+type Tab = (typeof TABS)[number];
+
+export default function Panel({ threadId }: ViewProps) {
+  const session = useSession(threadId);
+  const { state, problem } = session;
+  const [tab, setTab] = useState<Tab>("causes");
+  if (state === null) {
+    return problem === null ? (
+      <p className="empty" role="status">{t("loading")}</p>
+    ) : (
+      <div className="alert row" role="alert">
+        <span className="grow">{explain(problem)}</span>
+        <button onClick={session.retry}>{w("again")}</button>
+      </div>
+    );
+  }
+  if (session.last === 0 && state.seq === 0) return <p className="empty">{w("empty")}</p>;
+  return (
+    <div className="diagnosis">
+      <Connection session={session} />
+      <Moment session={session} />
+      <Conclusion state={state} />
+      <Tabs chosen={tab} onChoose={setTab} />
+      <div role="tabpanel" id="diagnosis-view" aria-labelledby={`diagnosis-${tab}`} tabIndex={0}>
+        {tab === "causes" && <Causes id={threadId} state={state} />}
+        {tab === "timeline" && <Timeline state={state} onMoment={session.setMoment} />}
+        {tab === "log" && <Log session={session} />}
+      </div>
+      <Download id={threadId} />
+    </div>
+  );
+}
+
+function Connection({ session }: { session: Session }) {
+  if (session.connection === "open" && session.problem === null) return null;
+  return <p className="notice" role="status">{w(session.connection === "refused" ? "refused" : "lost")}</p>;
+}
+
+function Conclusion({ state }: { state: client.State }) {
+  const { conclusion } = state;
+  const cause = conclusion?.hypothesis == null ? undefined : state.hypotheses[conclusion.hypothesis];
+  const head = conclusion === null ? "open" : cause === undefined ? "inconclusive" : "found";
+  return (
+    <section className={`conclusion ${head}`} aria-label={w(head)}>
+      <span className="meta">{w(head)}</span>
+      {cause !== undefined && <strong>{cause.statement}</strong>}
+      {conclusion !== null && conclusion.missing.length > 0 && (
+        <span>{w("missing")} {conclusion.missing.join(", ")}</span>
+      )}
+    </section>
+  );
+}
+
+function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void }) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined) return;
+    const next = TABS[(TABS.indexOf(chosen) + step + TABS.length) % TABS.length] ?? chosen;
+    onChoose(next);
+    document.getElementById(`diagnosis-${next}`)?.focus();
+  };
+  return (
+    <div className="tabs" role="tablist" aria-label={w("views")} onKeyDown={onKeyDown}>
+      {TABS.map((each) => (
+        <button
+          key={each}
+          id={`diagnosis-${each}`}
+          role="tab"
+          aria-selected={each === chosen}
+          aria-controls="diagnosis-view"
+          tabIndex={each === chosen ? 0 : -1}
+          onClick={() => onChoose(each)}
+        >
+          {w(each)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Download({ id }: { id: string }) {
+  const [problem, setProblem] = useState<unknown>(null);
+  const download = () => {
+    setProblem(null);
+    api.download(client.reportPath(id), "report.md").catch(setProblem);
+  };
+  return (
+    <div>
+      <button onClick={download}>{w("report")}</button>
+      {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
+    </div>
+  );
+}

@@ -1,0 +1,23 @@
+// Requests of the ICP finder's page.
+import * as api from "../../api";
+import type { Found, Verdict } from "./candidate";
+
+const base = (thread: string) => `/icp_finder/threads/${thread}`;
+
+export const candidates = (thread: string): Promise<Found> => api.call("GET", `${base(thread)}/candidates`);
+
+export const feedback = (thread: string, key: string, verdict: Verdict | null): Promise<Found> =>
+  api.call("POST", `${base(thread)}/feedback`, { key, verdict });
+
+export const exportScores = (thread: string): Promise<void> =>
+  api.download(`${base(thread)}/scores.csv`, `candidates-${thread.slice(-4)}.csv`);
+
+/** Open a thread for a website. It makes the person's earlier threads for it read-only. */
+export const openFresh = async (agent: string, website: string): Promise<string> => {
+  const metadata = { agent, ...(website === "" ? {} : { website }) };
+  return (await api.call<api.Thread>("POST", "/threads", { metadata })).thread_id;
+};
+
+/** Open the session that a question proposes. */
+export const openSession = async (request: { method: string; path: string; body: unknown }): Promise<string> =>
+  (await api.call<{ thread_id: string }>("POST", request.path, request.body)).thread_id;

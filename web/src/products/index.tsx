@@ -1,0 +1,110 @@
+// What each product adds to the shell. A product's code is loaded when it is needed.
+import { lazy, type ComponentType } from "react";
+import type { Assistant, Fields } from "../api";
+import type { Attachments } from "../composer";
+import { wordsOf } from "../i18n";
+import type { Shown } from "../message";
+import "./panel.css";
+import { forget } from "./tutor/kept";
+
+export interface ViewProps {
+  threadId: string;
+  /** The state of the thread, or of the version that is shown. */
+  values: Fields;
+  /** Whether a run of the thread is pending or running. */
+  isBusy: boolean;
+  /** Whether the thread takes no more messages. */
+  readOnly: boolean;
+  /** Send a message as if the person had typed it; false if the server refused it. */
+  say: (text: string) => Promise<boolean>;
+}
+
+export interface StartProps {
+  assistant: Assistant;
+  /** Open a thread, and send `text` in it unless it is empty. */
+  onStarted: (thread: string, assistant: string, text: string) => void;
+}
+
+export interface PageProps {
+  threadId: string;
+  /** Say that the thread has changed. */
+  onChange: () => Promise<void>;
+}
+
+export interface AnswerProps {
+  message: Shown;
+  /** The message as the last checkpoint has it. What was streamed lacks what the graph has added. */
+  stored: Fields | undefined;
+  /** The state of the thread; its citations belong to the last answer. */
+  values: Fields;
+  isLast: boolean;
+  growing: boolean;
+}
+
+export interface MessageProps {
+  message: Shown;
+  /** The state of the thread, or of the version that is shown. */
+  values: Fields;
+  /** The state as the server has stored it last: the stream may not repeat a message that changed. */
+  stored: Fields;
+}
+
+export interface QuestionProps {
+  threadId: string;
+  /** What the graph asks: the payload of its interrupt. */
+  value: unknown;
+  /** Give an answer; false if the server refused it. */
+  onAnswer: (answer: unknown) => Promise<boolean>;
+  onStarted: StartProps["onStarted"];
+}
+
+export interface Product {
+  /** Shown below the messages of a thread. */
+  View?: ComponentType<ViewProps>;
+  /** Shown instead of an empty conversation. */
+  Start?: ComponentType<StartProps>;
+  /** Shown instead of the conversation of a thread. */
+  Page?: ComponentType<PageProps>;
+  /** Shown in the header of a thread. */
+  Header?: ComponentType;
+  /** Shown beside the messages; instead of them on a narrow screen. */
+  Panel?: ComponentType<ViewProps>;
+  panelName?: () => string;
+  /** Shows the text of an answer, which is plain Markdown until it is loaded. */
+  Answer?: ComponentType<AnswerProps>;
+  /** How the graph takes files with a message; none by default. */
+  attachments?: Attachments;
+  /** Shown at each message of the person. */
+  Message?: ComponentType<MessageProps>;
+  /** Shown instead of the plain card of a question. */
+  Question?: ComponentType<QuestionProps>;
+  /** Called when the person asks for a new conversation. */
+  onNew?: () => void;
+}
+
+const investigation = wordsOf({ name: "Investigation" }, { name: "Investigação" });
+
+/** The products by the graph's name. A graph without an entry is a plain conversation. */
+export const products: Record<string, Product> = {
+  chat: {
+    Start: lazy(() => import("./chat/start")),
+    Header: lazy(() => import("./chat/header")),
+    Answer: lazy(() => import("./chat/answer")),
+  },
+  icp_finder: {
+    View: lazy(() => import("./icp_finder/view")),
+    Start: lazy(() => import("./icp_finder/start")),
+    Question: lazy(() => import("./icp_finder/question")),
+  },
+  tutor: {
+    View: lazy(() => import("./tutor/view")),
+    Start: lazy(() => import("./tutor/start")),
+    Message: lazy(() => import("./tutor/correction")),
+    onNew: forget,
+  },
+  research: { Start: lazy(() => import("./research/start")), Page: lazy(() => import("./research/page")) },
+  diagnosis: {
+    Panel: lazy(() => import("./diagnosis/panel")),
+    panelName: () => investigation("name"),
+  },
+};

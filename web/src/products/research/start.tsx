@@ -1,0 +1,73 @@
+// The question of a new project.
+import { useRef, useState } from "react";
+import * as api from "../../api";
+import { explain } from "../../problems";
+import type { StartProps } from "..";
+import * as client from "./client";
+import "./styles.css";
+import { w } from "./words";
+
+const TITLE = 80;
+const LONGEST = 2_000;
+
+export default function Start({ assistant, onStarted }: StartProps) {
+  const [question, setQuestion] = useState("");
+  const [isStarting, setStarting] = useState(false);
+  const [problem, setProblem] = useState<unknown>(null);
+  // One id for one question: a repeated request starts nothing twice.
+  const id = useRef(crypto.randomUUID());
+  const begin = async () => {
+    const asked = question.trim();
+    if (asked === "" || isStarting) return;
+    setStarting(true);
+    setProblem(null);
+    try {
+      await client.start(id.current, asked);
+      await api.describe(id.current, { title: asked.slice(0, TITLE) });
+      onStarted(id.current, assistant.graph_id, "");
+    } catch (error) {
+      setProblem(error);
+      setStarting(false);
+    }
+  };
+  return (
+    <section className="start">
+      <h1>{w("heading")}</h1>
+      <p className="hint">{w("hint")}</p>
+      <form
+        className="question-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void begin();
+        }}
+      >
+        <label className="hidden" htmlFor="research-question">{w("question")}</label>
+        <textarea
+          id="research-question"
+          rows={3}
+          autoFocus
+          maxLength={LONGEST}
+          value={question}
+          placeholder={w("example")}
+          onChange={(event) => {
+            setQuestion(event.target.value);
+            id.current = crypto.randomUUID();
+          }}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+            event.preventDefault();
+            void begin();
+          }}
+        />
+        <button className="primary" disabled={isStarting || question.trim() === ""}>
+          {w(isStarting ? "starting" : "begin")}
+        </button>
+      </form>
+      {problem !== null && <p className="alert" role="alert">{reason(problem)}</p>}
+    </section>
+  );
+}
+
+function reason(problem: unknown): string {
+  return problem instanceof api.ApiError && problem.status === 422 ? problem.message : explain(problem);
+}

@@ -1,0 +1,98 @@
+// The user's conversations of all assistants.
+import { useEffect, useState, type ReactNode } from "react";
+import type { Thread } from "./api";
+import { t } from "./i18n";
+import { Icon } from "./icon";
+import { products } from "./products";
+import { go, type Place } from "./route";
+import { ThreadList } from "./thread-list";
+import { graphOf, isArchived, titleOf } from "./threads";
+
+interface Props {
+  threads: Thread[] | null;
+  place: Place;
+  /** How many threads wait for an answer. */
+  waiting: number;
+  archived: boolean;
+  isOpen: boolean;
+  onArchived: (shown: boolean) => void;
+  onChange: () => Promise<void>;
+  onClose: () => void;
+  /** Load older threads, if there may be any. */
+  onMore: (() => void) | undefined;
+  footer: ReactNode;
+}
+
+export function Sidebar(props: Props) {
+  const { isOpen, onClose, place } = props;
+  const [query, setQuery] = useState("");
+  useEffect(() => {
+    if (!isOpen) return;
+    const close = (event: KeyboardEvent) => {
+      if (event.key === "Escape") onClose();
+    };
+    addEventListener("keydown", close);
+    return () => removeEventListener("keydown", close);
+  }, [isOpen, onClose]);
+  const wanted = query.trim().toLocaleLowerCase();
+  const found = (props.threads ?? []).filter(
+    (each) =>
+      (props.archived || !isArchived(each)) &&
+      graphOf(each) !== "enrichment" &&
+      titleOf(each).toLocaleLowerCase().includes(wanted),
+  );
+  const move = (where: Partial<Place>) => {
+    go(where);
+    onClose();
+  };
+  return (
+    <nav className={isOpen ? "sidebar open" : "sidebar"} aria-label={t("menu")}>
+      <div className="row">
+        <strong className="brand grow"><Icon name="logo" size={22} />Threadhold</strong>
+        <button className="icon quiet closer" aria-label={t("close")} onClick={onClose}><Icon name="close" /></button>
+      </div>
+      <button
+        className="entry"
+        onClick={() => {
+          for (const each of Object.values(products)) each.onNew?.();
+          move({});
+        }}
+      >
+        <Icon name="plus" />
+        <span className="grow">{t("newThread")}</span>
+      </button>
+      <button
+        className="entry"
+        aria-current={place.view === "inbox" ? "page" : undefined}
+        onClick={() => move({ view: "inbox" })}
+      >
+        <Icon name="inbox" />
+        <span className="grow">{t("inbox")}</span>
+        {props.waiting > 0 && <span className="badge accent">{props.waiting}</span>}
+      </button>
+      <div className="search">
+        <Icon name="search" size={16} />
+        <input
+          type="search"
+          aria-label={t("search")}
+          placeholder={t("search")}
+          value={query}
+          onChange={(event) => setQuery(event.target.value)}
+        />
+      </div>
+      <ThreadList threads={found} place={place} onChange={props.onChange} onOpen={onClose} onMore={props.onMore} />
+      {props.threads !== null && found.length === 0 && (
+        <p className="hint">{wanted === "" ? t("noThreads") : t("noMatch")}</p>
+      )}
+      <label className="row check">
+        <input
+          type="checkbox"
+          checked={props.archived}
+          onChange={(event) => props.onArchived(event.target.checked)}
+        />
+        {t("showArchived")}
+      </label>
+      <div className="row foot">{props.footer}</div>
+    </nav>
+  );
+}

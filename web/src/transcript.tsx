@@ -1,0 +1,128 @@
+// The messages of a conversation: those near the view, following the end while the person is there.
+import { useCallback, useEffect, useMemo, useRef, useState, type ComponentType, type ReactNode } from "react";
+import type { Fields } from "./api";
+import type { Place } from "./branches";
+import { t } from "./i18n";
+import { Icon } from "./icon";
+import { Message, type MessageActions, type Shown } from "./message";
+import type { AnswerProps, MessageProps } from "./products";
+import { useSlice } from "./virtual";
+
+const ASSUMED = 140;
+const AT_END = 80;
+// The share of the box that shows the beginning of what is below the end.
+const BELOW = 0.4;
+
+interface Props {
+  messages: Shown[];
+  values: Fields;
+  /** Whether the last message still grows. */
+  isGrowing: boolean;
+  Answer: ComponentType<AnswerProps> | undefined;
+  /** What the product shows at a message of the person. */
+  Extra: ComponentType<MessageProps> | undefined;
+  /** The messages of the newest checkpoint by their ids, and its state. */
+  stored: Map<string, Fields>;
+  storedValues: Fields;
+  places: Map<string, Place>;
+  readOnly: boolean;
+  actions: MessageActions;
+  /** Shown below the messages. Here is the end that is kept in sight. */
+  children: ReactNode;
+  /** Shown below the end. */
+  below: ReactNode;
+}
+
+export function Transcript(props: Props) {
+  const { messages, values, isGrowing, Answer, Extra, stored, places, readOnly, actions } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLOListElement>(null);
+  const end = useRef<HTMLDivElement>(null);
+  const below = useRef<HTMLDivElement>(null);
+  const isFollowing = useRef(true);
+  const [isAway, setAway] = useState(false);
+  const keys = useMemo(() => messages.map((each) => each.id), [messages]);
+  const shown = useSlice(keys, ASSUMED, scroller, list);
+
+  /** Return how far the end is below the place where it is kept, in pixels. */
+  const gap = useCallback(() => {
+    const box = scroller.current;
+    if (box === null || end.current === null) return 0;
+    const room = Math.min(below.current?.offsetHeight ?? 0, box.clientHeight * BELOW);
+    return end.current.getBoundingClientRect().top - (box.getBoundingClientRect().bottom - room);
+  }, []);
+  const toEnd = useCallback(() => {
+    isFollowing.current = true;
+    scroller.current?.scrollBy({ top: gap() });
+  }, [gap]);
+
+  useEffect(() => {
+    const box = scroller.current;
+    if (box === null || content.current === null) return;
+    const stay = () => {
+      if (isFollowing.current) toEnd();
+    };
+    const sizes = new ResizeObserver(stay);
+    sizes.observe(content.current);
+    sizes.observe(box);
+    return () => sizes.disconnect();
+  }, [toEnd]);
+  // A message of one's own is what the person wants to see.
+  const newest = messages.at(-1);
+  const own = newest?.role === "human" ? newest.id : undefined;
+  useEffect(() => {
+    if (own !== undefined) toEnd();
+  }, [own, toEnd]);
+
+  return (
+    <div
+      className="scroller"
+      ref={scroller}
+      tabIndex={0}
+      role="region"
+      aria-label={t("menu")}
+      onScroll={(event) => {
+        const box = event.currentTarget;
+        const left = gap();
+        isFollowing.current = left < AT_END && (left > -AT_END || box.scrollTop === 0);
+        setAway(left > box.clientHeight);
+      }}
+    >
+      <div className="stack column" ref={content}>
+        <ol className="plain messages" ref={list} aria-busy={isGrowing}>
+          <li aria-hidden="true" style={{ height: shown.before }} />
+          {messages.slice(shown.start, shown.end).map((each, i) => (
+            <Message
+              key={each.id}
+              message={each}
+              values={values}
+              growing={isGrowing && shown.start + i === messages.length - 1}
+              isLast={shown.start + i === messages.length - 1}
+              stored={stored.get(each.id)}
+              storedValues={props.storedValues}
+              Answer={Answer}
+              Extra={Extra}
+              place={places.get(each.id)}
+              readOnly={readOnly}
+              actions={actions}
+            />
+          ))}
+          <li aria-hidden="true" style={{ height: shown.after }} />
+        </ol>
+        {props.children}
+        <div ref={end} />
+        <div ref={below}>{props.below}</div>
+      </div>
+      {isAway && (
+        <button
+          className="to-end"
+          onClick={toEnd}
+        >
+          <Icon name="down" />
+          {t("toEnd")}
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+import { gzipSync } from "node:zlib";
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+const LIMIT = 300 * 1024;
+
+/** Fail the build if the JavaScript that an entry loads at once exceeds `LIMIT` bytes, gzipped. */
+function bound(): Plugin {
+  return {
+    name: "bound",
+    generateBundle(_options, bundle) {
+      let initial = new Set<string>();
+      const add = (name: string): void => {
+        const chunk = bundle[name];
+        if (chunk?.type !== "chunk" || initial.has(name)) return;
+        initial.add(name);
+        chunk.imports.forEach(add);
+      };
+      for (const entry of Object.values(bundle)) {
+        if (entry.type !== "chunk" || !entry.isEntry) continue;
+        initial = new Set();
+        add(entry.fileName);
+        let size = 0;
+        for (const name of initial) {
+          const chunk = bundle[name];
+          if (chunk?.type === "chunk") size += gzipSync(chunk.code, { level: 9 }).length;
+        }
+        console.log(`initial JavaScript of ${entry.name}: ${(size / 1024).toFixed(1)} KB gzipped`);
+        if (size > LIMIT) this.error(`${entry.name} is ${size} bytes gzipped, more than ${LIMIT}`);
+      }
+    },
+  };
+}
+
+const stub = fileURLToPath(new URL("src/stubs/langsmith.ts", import.meta.url));
+
+export default defineConfig({
+  base: "./",
+  plugins: [react(), bound()],
+  // Tracing is a third of the hook's weight, and no browser uses it.
+  resolve: { alias: [{ find: /^langsmith(\/.*)?$/, replacement: stub }] },
+  build: {
+    outDir: "../threadhold/web",
+    emptyOutDir: true,
+    target: "es2022",
+    rollupOptions: {
+      input: { index: "index.html", embed: "src/embed.tsx" },
+      // Other pages name the script, so its name does not change.
+      output: { entryFileNames: ({ name }) => (name === "embed" ? "assets/embed.js" : "assets/[name]-[hash].js") },
+    },
+  },
+  test: { environment: "jsdom", include: ["tests/**/*.test.{ts,tsx}"] },
+});
