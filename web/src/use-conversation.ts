@@ -70,7 +70,10 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
   const followed = useRef<string | null>(null);
   const version = useRef<string | null>(null);
 
+  // Looks at the server may overlap. One that began before the shown one is outdated.
+  const looks = useRef({ begun: 0, shown: 0 });
   const refresh = useCallback(async () => {
+    const look = ++looks.current.begun;
     try {
       const [thread, active, runs] = await Promise.all([
         api.thread(threadId),
@@ -81,11 +84,13 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
       const isNew = version.current !== now;
       const old = latest.current.server;
       const count = Math.max(1, latest.current.live.length);
-      const history =
+      const read =
         isNew && active.length === 0
           ? await api.history(threadId, Math.min(200, Math.ceil(HISTORY_MESSAGES / count)))
-          : (old?.history ?? []);
-      setServer({ thread, active, runs, history });
+          : null;
+      if (look < looks.current.shown) return;
+      looks.current.shown = look;
+      setServer((before) => ({ thread, active, runs, history: read ?? before?.history ?? [] }));
       setProblem((before: unknown) => (before instanceof api.ApiError && before.status === 0 ? null : before));
       const { isLoading, isThreadLoading, error } = latest.current.stream;
       if (isThreadLoading) return;

@@ -351,16 +351,16 @@ async def test_thread_of_another_graph_is_refused(ada: Member) -> None:
     assert (await ada.http.get(f"/diagnosis/{thread}/state")).status_code == 409
 
 
-async def test_deleted_thread_hides_its_session_and_keeps_its_events(
+async def test_deleted_thread_takes_its_session_and_its_events_along(
     ada: Member, folder: Path
 ) -> None:
     thread = await ada.thread()
-    await add_note(ada, thread, "kept for the record")
+    await add_note(ada, thread, "seen by nobody any more")
     assert (await ada.http.delete(f"/threads/{thread}")).is_success
     for view in VIEWS:
         assert (await ada.http.get(f"/diagnosis/{thread}/{view}")).status_code == 404
     query = "SELECT seq FROM diagnosis_events WHERE session_id = ?"
-    assert databases.execute(folder / "data.db", query, thread) == [(1,)]
+    assert databases.execute(folder / "data.db", query, thread) == []
 
 
 async def test_session_of_a_newer_release_is_refused_with_the_events_name(

@@ -53,7 +53,7 @@ async def fill(tenant: str, folder: Path) -> None:
 
 
 async def documents(tenant: str) -> Any:
-    return await asyncio.to_thread(search, QUESTION, tenant)
+    return (await asyncio.to_thread(search, QUESTION, tenant)).passages
 
 
 async def files(tenant: str) -> Any:
