@@ -61,6 +61,7 @@ def lines() -> Iterator[Log]:
     root, access = logging.getLogger(), logging.getLogger("threadhold.access")
     old = (root.handlers, root.level, access.handlers, access.propagate)
     levels = {name: logging.getLogger(name).level for name in (*logs.QUIET, logs.BODIES)}
+    configured = structlog.get_config()
     written = io.StringIO()
     logs.configure("INFO", written)
     yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
@@ -68,7 +69,7 @@ def lines() -> Iterator[Log]:
     root.setLevel(level)
     for name, before in levels.items():
         logging.getLogger(name).setLevel(before)
-    structlog.reset_defaults()
+    structlog.configure(**configured)
 
 
 def fail() -> None:
