@@ -23,6 +23,7 @@ from langgraph_runtime_sql.ops.threads.end import sweep_hook, sweep_ttl
 from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.queue.node_threads import NodeThreads
 from langgraph_runtime_sql.runtime import Runtime
+from langgraph_runtime_sql.stopping import Stopping, server_stops
 from langgraph_runtime_sql.store.store import configured as configured_store
 from langgraph_runtime_sql.tenancy import scope, tenants
 
@@ -30,6 +31,10 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # How often retention is applied. A start does not wait for it.
 EVENT_SWEEP_SECONDS = 60.0
+# How often a platform looks whether the host's server stops.
+LOOK_SECONDS = 0.25
+# How long open streams wait for the runs of this process to return to the queue.
+HAND_BACK_SECONDS = 1.0
 
 
 def get_last_error() -> BaseException | None:
@@ -122,7 +127,12 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     await tenants.adopt(database, settings.tenant_key)
     bus = await _make_bus(database, redis_url, settings.redis_prefix)
     opened = Runtime(
-        database=database, bus=bus, store=store, options=settings, hooks=configuration.hooks
+        database=database,
+        bus=bus,
+        store=store,
+        options=settings,
+        hooks=configuration.hooks,
+        stopping=Stopping(settings.grace_seconds),
     )
     stack.enter_context(process.running(opened))
     # Stop it before the runtime goes: the last commits are announced on the bus.
@@ -210,12 +220,30 @@ async def _start(
         from langgraph_api.cron_scheduler import cron_scheduler
 
         tasks.create_task(cron_scheduler())
+    tasks.create_task(_stop_in_time(opened))
     tasks.create_task(_sweep_threads(opened))
     if opened.options.limits.any_has("stored_bytes"):
         tasks.create_task(stored_count.sweep(opened.database, opened.options))
     if opened.options.audit_days is not None:
         tasks.create_task(audit_retention.sweep(opened.database, opened.options.audit_days))
     tasks.create_task(_sweep_events(opened))
+
+
+async def _stop_in_time(opened: Runtime) -> None:
+    """End the remaining runs, and then the remaining streams, after the grace period of a stop."""
+    stopping = opened.stopping
+    if stopping is None:
+        return
+    while not stopping.has_begun:
+        await asyncio.sleep(LOOK_SECONDS)
+        if server_stops():
+            queue.drain()
+    await asyncio.sleep(stopping.seconds_left)
+    if opened.queue is not None:
+        # A node that ignores its cancellation does not hold up the streams of the others.
+        handed_back = asyncio.create_task(opened.queue.hand_back_all(), name="hand-back")
+        await asyncio.wait([handed_back], timeout=HAND_BACK_SECONDS)
+    stopping.end()
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

@@ -50,9 +50,11 @@ from threadhold.http import (
     openapi,
     public_url,
     rate_limits,
+    stream_ends,
     webhooks,
 )
 from threadhold.http.json_limits import Limits
+from threadhold.serving import host_logs
 
 logger = logging.getLogger(__name__)
 
@@ -405,6 +407,7 @@ def _load(claim: _Claim) -> Starlette:
     _refuse_unknown_types()
     root = logging.getLogger()
     level = root.level
+    host_logs.configure()
     server = importlib.import_module("langgraph_api.server")
     # langgraph_api sets the level of the root logger, which belongs to the host.
     root.setLevel(level)
@@ -436,6 +439,7 @@ def _load(claim: _Claim) -> Starlette:
     public_url.install(claim.public_url)
     webhooks.install()
     stream_codec.install()
+    stream_ends.install()
     graph_schemas.install()
     mcp_tools.install()
     return app

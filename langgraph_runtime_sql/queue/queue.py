@@ -50,14 +50,16 @@ class _Active:
 
 
 def drain() -> None:
-    """Stop claiming runs, if other processes can: this one is about to stop.
+    """Begin to stop: the grace period begins, and other processes get the runs that are queued.
 
-    Call it from any thread or signal handler. It does nothing without a queue.
+    Call it from any thread or signal handler. It does nothing without a runtime.
     """
     try:
         current = runtime.current()
     except NotStarted:
         return
+    if current.stopping is not None:
+        current.stopping.begin()
     if current.queue is not None and not current.database.alone:
         current.queue.draining = True
 
@@ -189,6 +191,8 @@ class Queue:
             result = await self._run_worker(run, worker(run, attempt, asyncio.get_running_loop()))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
+            if self.stopping:
+                logger.info("Run returned to the queue", run_id=str(run_id), attempt=attempt)
             raise
         except SupersededAttempt:
             _log_lost(str(run_id), attempt)
@@ -375,14 +379,26 @@ class Queue:
             # The next start finds the runs.
             logger.exception("Hand-back failed", action="hand_back_failed")
 
+    async def hand_back_all(self) -> None:
+        """Claim no more runs, and return those of this process to the queue."""
+        self.stopping = self.draining = True
+        # A claim under way adds its runs first.
+        async with self._claiming:
+            tasks = [each.task for each in self.active.values()]
+        for task in tasks:
+            task.cancel("The server is stopping")
+        if tasks:
+            await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+
     async def _stop(self) -> None:
         self.stopping = True
-        tasks = [each.task for each in self.active.values()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._runtime.options.grace_seconds)
-            for task in tasks:
-                task.cancel("The server is stopping")
-            await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+        stopping = self._runtime.stopping
+        grace = self._runtime.options.grace_seconds
+        if tasks := [each.task for each in self.active.values()]:
+            # The grace period began with the signal, while requests were still answered.
+            left = grace if stopping is None else stopping.seconds_left
+            await asyncio.wait(tasks, timeout=left)
+        await self.hand_back_all()
         await self._hand_back_rest()
         if self._webhooks:
             await asyncio.wait(self._webhooks, timeout=ABANDON_SECONDS)

@@ -9,15 +9,14 @@ from urllib.parse import quote
 
 import orjson
 import structlog
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
-from structlog.typing import EventDict, Processor
+from structlog.typing import Processor
 
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.audit import recorder
 from langgraph_runtime_sql.tenancy import tenants
 from threadhold.http.answer_status import AnswerStatus
-from threadhold.serving import log_errors
+from threadhold.serving import log_errors, run_lines
 
 _access = logging.getLogger("threadhold.access")
 
@@ -64,8 +63,10 @@ def configure(level: str, stream: TextIO | None = None, *, error_messages: bool 
         *([] if error_messages else [log_errors.hide_arguments]),
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.stdlib.ExtraAdder(),
-        add_run,
-        shorten_refusal,
+        run_lines.add_run,
+        run_lines.shorten_refusal,
+        run_lines.drop_stopped,
+        run_lines.trace_once,
         *([] if error_messages else [log_errors.hide_messages]),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
@@ -108,26 +109,6 @@ def _renderers(terminal: bool) -> list[Processor]:
         plain = structlog.dev.plain_traceback
         return [structlog.dev.ConsoleRenderer(exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
-
-
-def add_run(_: Any, __: str, event: EventDict) -> EventDict:
-    """Add the fields of the run or request that langgraph_api is handling."""
-    if (stock := sys.modules.get("langgraph_api.logging")) is not None:
-        for name, value in (stock.worker_config.get() or {}).items():
-            event.setdefault(name, value)
-    return event
-
-
-def shorten_refusal(_: Any, __: str, event: EventDict) -> EventDict:
-    """Log a refused request (an HTTP error below 500) as one line, without its traceback.
-
-    langgraph_api logs a v2 stream of an unknown thread as if the server had failed.
-    """
-    error = log_errors.error_of(event.get("exc_info"))
-    if isinstance(error, HTTPException) and error.status_code < 500:
-        event.pop("exc_info")
-        event.update(level="info", status=error.status_code)
-    return event
 
 
 class Lines(structlog.stdlib.ProcessorFormatter):
