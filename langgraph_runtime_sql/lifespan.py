@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import migrations, options, process
+from langgraph_runtime_sql import migrations, options, process, ui_bundler
 from langgraph_runtime_sql.audit import retention as audit_retention
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
@@ -75,7 +75,6 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     from langgraph_api import _checkpointer, config, store
     from langgraph_api.graph import stop_remote_graphs
     from langgraph_api.http import stop_http_client, stop_webhook_http_client
-    from langgraph_api.js.ui import start_ui_bundler, stop_ui_bundler
     from langgraph_api.metrics_otlp import (
         COUNTER_SERVER_REQUESTED_TO_STOP,
         COUNTER_SERVER_STARTED,
@@ -94,8 +93,8 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     stack.push_async_callback(stop_webhook_http_client)
     stack.push_async_callback(stop_http_client)
     stack.push_async_callback(stop_remote_graphs)
-    await start_ui_bundler()
-    stack.push_async_callback(stop_ui_bundler)
+    if opened.options.project is not None:
+        await stack.enter_async_context(ui_bundler.bundling(opened.options.project))
     await _checkpointer.start_checkpointer()
     stack.push_async_callback(_checkpointer.exit_checkpointer)
     stack.push_async_callback(store.exit_store)

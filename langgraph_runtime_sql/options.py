@@ -1,6 +1,7 @@
 """Settings of the runtime that `langgraph_api` does not have."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from langgraph_runtime_sql.limit_settings import Limits
@@ -48,6 +49,7 @@ class Options:
         limits: What tenants, users and assistants may use.
         retention: How long events are kept.
         state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
+        project: Folder of the `langgraph.json`.
     """
 
     power_loss: bool = False
@@ -61,6 +63,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
     state_keys: StateKeys = "all"
+    project: Path | None = None
 
 
 def redis_url() -> str | None:

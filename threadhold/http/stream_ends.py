@@ -8,11 +8,11 @@ The client libraries reconnect after a connection that breaks, and take one that
 of the run. So the stream of a run, whose answer names a `Location`, is cut off after that event.
 """
 
+import asyncio
 import logging
 from typing import Any
 from uuid import UUID
 
-import anyio
 import orjson
 from starlette.types import Message, Receive, Scope, Send
 
@@ -92,7 +92,8 @@ class _Sender:
         except NotStarted:
             stopping = None
         if stopping is None:
-            await anyio.sleep_forever()
+            # Until the client or the run ends it.
+            await asyncio.Event().wait()
             return
         await stopping.wait_begun()
         if self._thread is None:

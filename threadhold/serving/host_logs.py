@@ -66,6 +66,4 @@ def as_line(_: Any, __: str, event: EventDict) -> tuple[tuple[str, str], dict[st
 def _is_needed(record: logging.LogRecord) -> bool:
     """Return whether a line of langgraph_api says what the server's access line does not."""
     access = logging.getLogger("uvicorn.access")
-    return record.levelno >= logging.ERROR or not (
-        access.hasHandlers() and access.isEnabledFor(logging.INFO)
-    )
+    return record.levelno >= logging.ERROR or not access.handlers

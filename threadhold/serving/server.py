@@ -170,7 +170,7 @@ def develop(program: Program, settings: Settings, host: str, port: int) -> None:
 
 def health_paths(mounted: str) -> tuple[str, ...]:
     """Return the paths of health checks, of a platform that is mounted at the prefix `mounted`."""
-    return ("/health", f"{mounted}/ok", f"{mounted}/metrics")
+    return ("/health", "/ok", f"{mounted}/ok", f"{mounted}/metrics")
 
 
 def config(
