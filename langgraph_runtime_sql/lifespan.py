@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import migrations, options, process, ui_bundler
+from langgraph_runtime_sql import gauges, migrations, options, process, ui_bundler
 from langgraph_runtime_sql.audit import retention as audit_retention
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
@@ -25,6 +25,7 @@ from langgraph_runtime_sql.queue.node_threads import NodeThreads
 from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.stopping import Stopping, server_stops
 from langgraph_runtime_sql.store.store import configured as configured_store
+from langgraph_runtime_sql.telemetry import metrics, tracing
 from langgraph_runtime_sql.tenancy import scope, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -85,6 +86,8 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     reporter = get_otlp_metrics_reporter()
     stack.callback(reporter.shutdown)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_STOPPED)
+    stack.push_async_callback(tracing.stop)
+    tracing.start()
     # The database closes last, because cancelled workers still write.
     opened = await _open_runtime(stack)
     stack.push_async_callback(opened.bus.stop)
@@ -122,6 +125,10 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     )
     stack.push_async_callback(database.stop)
     await database.start()
+    timings = metrics.process()
+    database.measure((timings.reads.observe, timings.writes.observe))
+    gauges.gauges()
+    metrics.runs()
     await database.read(keys.check)
     await tenants.adopt(database, settings.tenant_key)
     bus = await _make_bus(database, redis_url, settings.redis_prefix)
@@ -202,7 +209,6 @@ async def _start(
         SimpleTaskGroup(cancel=True, cancel_event=cancel_event, taskgroup_name="Lifespan")
     )
     tasks.create_task(metadata_loop())
-    tasks.create_task(collector_loop())
     await _open_store(tasks)
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
@@ -215,6 +221,8 @@ async def _start(
         work = queue.Queue(opened, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
         task = asyncio.create_task(work.run(), name="queue")
         stack.push_async_callback(_cancel, task)
+    # After the queue has its slots. Otherwise the gauges of workers are 0 until the next sample.
+    tasks.create_task(collector_loop())
     if crons and config.FF_CRONS_ENABLED:
         from langgraph_api.cron_scheduler import cron_scheduler
 

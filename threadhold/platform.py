@@ -57,7 +57,8 @@ from threadhold.http import (
     webhooks,
 )
 from threadhold.http.json_limits import Limits
-from threadhold.serving import host_logs
+from threadhold.http.request_context import RequestContext
+from threadhold.serving import host_logs, metrics_text
 
 logger = logging.getLogger(__name__)
 
@@ -317,6 +318,7 @@ class LangGraphPlatform:
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
                 await stack.enter_async_context(sessions.watching())
                 stack.push_async_callback(audit.refusals.flush)
+                await stack.enter_async_context(metrics_text.offered())
             except RuntimeSqlError as error:
                 start_errors.shorten(error)
                 raise
@@ -448,6 +450,8 @@ def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
         else:
             os.environ[name] = setting
     os.environ.setdefault("N_JOBS_PER_WORKER", str(DEFAULT_JOBS))
+    # Between two scrapes; a minute would show old gauges of workers.
+    os.environ.setdefault("STATS_INTERVAL_SECS", "10")
 
 
 def _load(claim: _Claim) -> Starlette:
@@ -480,6 +484,7 @@ def _load(claim: _Claim) -> Starlette:
         private_network=claim.private_network,
     )
     app.add_middleware(sessions.SessionGuard)
+    app.add_middleware(RequestContext)
     rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     audit.install(app, permission=claim.audit_permission)

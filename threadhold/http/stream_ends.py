@@ -20,6 +20,7 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.errors import NotStarted
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.stopping import Place, Stopping, StreamHandedOver, place
+from langgraph_runtime_sql.telemetry import metrics
 
 # How often a stream of a thread looks whether a run of it is in flight, during a stop.
 LOOK_SECONDS = 0.5
@@ -38,10 +39,13 @@ def install() -> None:
     async def call(self: Any, scope: Scope, receive: Receive, send: Send) -> None:
         self.sender = _Sender(self, scope, send)
         token = place.set(self.sender.place)
+        counted = metrics.process()
+        counted.streams.inc()
         try:
             await send_all(self, scope, receive, self.sender.send)
         finally:
             place.reset(token)
+            counted.streams.dec()
         await self.sender.hand_over()
 
     async def listen(self: Any) -> None:
@@ -121,6 +125,7 @@ class _Sender:
         """
         if not self._is_cut or self._is_complete:
             return
+        metrics.process().cut_streams.inc()
         cursor = _id_of(self._last) or (self._sent if self._location else None)
         data = {
             "type": RESUME,

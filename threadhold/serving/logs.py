@@ -19,6 +19,7 @@ from threadhold.http.answer_status import AnswerStatus
 from threadhold.serving import log_errors, run_lines
 
 _access = logging.getLogger("threadhold.access")
+_runs = logging.getLogger("threadhold.runs")
 
 # These log several lines for each request and run. Our access line replaces
 # langgraph_api's, and also covers the host's own routes.
@@ -40,6 +41,9 @@ BODIES = "asgi"
 # Monitoring requests these every few seconds.
 PROBES = ("/health", "/ok", "/metrics")
 
+
+# ANSI escape sequences; a terminal gets colours.
+PLAIN, DIM, RED, CYAN = "\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[36m"
 
 # The details of these answers quote the request.
 QUOTING = (400, 422)
@@ -95,6 +99,9 @@ def configure(level: str, stream: TextIO | None = None, *, error_messages: bool 
     access = logging.StreamHandler(stream)
     access.setFormatter(AccessLine(terminal=stream.isatty(), error_messages=error_messages))
     _access.handlers, _access.propagate = [access], False
+    ended = logging.StreamHandler(stream)
+    ended.setFormatter(RunLine(terminal=stream.isatty(), error_messages=error_messages))
+    _runs.handlers, _runs.propagate = [ended], False
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
@@ -144,14 +151,26 @@ class AccessLine(logging.Formatter):
         fields = {**record.__dict__["request"], **structlog.contextvars.get_contextvars()}
         if fields["status"] in QUOTING and not self._error_messages:
             fields.pop("detail", None)
+        return self._line(record, "request", fields)
+
+    def _line(self, record: logging.LogRecord, event: str, fields: dict[str, Any]) -> str:
         level = record.levelname.lower()
         timestamp = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         if self._terminal:
-            text = " ".join(f"{name}={value}" for name, value in fields.items())
-            return f"{timestamp} [{level:<9}] request {text}"
-        fields |= {"event": "request", "logger": record.name, "level": level}
+            bad = level == "error" or fields.get("status") in ("error", "timeout")
+            color = RED if bad else CYAN
+            text = " ".join(f"{CYAN}{name}{PLAIN}={value}" for name, value in fields.items())
+            return f"{DIM}{timestamp}{PLAIN} [{color}{level:<9}{PLAIN}] {event} {text}"
+        fields |= {"event": event, "logger": record.name, "level": level}
         fields["timestamp"] = timestamp
         return orjson.dumps(fields, default=str).decode()
+
+
+class RunLine(AccessLine):
+    """Format the line of a run that has ended."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._line(record, "run ended", dict(record.__dict__["run"]))
 
 
 def _caller(scope: Scope) -> dict[str, str]:

@@ -24,6 +24,7 @@ from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.ops.authorization import user_fields
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
+from langgraph_runtime_sql.telemetry import metrics
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -47,6 +48,11 @@ class Firing:
     slot: datetime
     following: datetime | None
     taken: bool = field(default=False, repr=False)
+
+
+def count_fired(conn: Connection) -> None:
+    """Count a run that a cron has started, once it is committed."""
+    conn.after_commit(lambda: metrics.process().crons.inc())
 
 
 def take_firing() -> Firing | None:
