@@ -9,7 +9,7 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.statuses import RunStatus
-from langgraph_runtime_sql.telemetry import metrics, tracing
+from langgraph_runtime_sql.telemetry import metrics, tracing, watching
 
 # Not through structlog, whose lines take a twentieth of a run's time.
 _lines = logging.getLogger("threadhold.runs")
@@ -50,7 +50,7 @@ class Attempt:
         self._began = elapsed()
         self._spans: tracing.AttemptSpans | None = None
         carrier = run["kwargs"].pop(tracing.KEY, None)
-        self._usage: Any = None
+        self._usage: watching.Watcher | None = None
         count = metrics.runs()
         count.started.labels(*self._labels).inc()
         if attempt > 1:
@@ -63,9 +63,6 @@ class Attempt:
 
     def begin(self) -> None:
         """Watch the models, tools and nodes of this task's context from here on."""
-        # Imported late: a command needs no langchain.
-        from langgraph_runtime_sql.telemetry import watching
-
         self._usage = watching.Watcher(self._spans)
         watching.watcher.set(self._usage)
 
