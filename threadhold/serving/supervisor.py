@@ -82,6 +82,8 @@ class Supervisor:
         self._numbers: dict[subprocess.Popen[bytes], int] = {}
         self._terminated: set[subprocess.Popen[bytes]] = set()
         self._count = count
+        # Of the next process.
+        self._env: dict[str, str] = {}
         # Where the processes offer their metrics to each other.
         self._folder = tempfile.mkdtemp(prefix="threadhold-")
         self._stop_seconds = stop_seconds
@@ -117,18 +119,20 @@ class Supervisor:
         try:
             used = {number for each, number in self._numbers.items() if each.poll() is None}
             number = min(set(range(self._count)) - used, default=self._count)
-            child = self._launch(number, (self._socket.fileno(), self._alive_read, ready_write))
+            self._env = {**os.environ, FOLDER: self._folder, NUMBER: str(number)}
+            child = self._launch((self._socket.fileno(), self._alive_read, ready_write))
         finally:
             os.close(ready_write)
         self._ready_pipes[child] = ready_read
         self._numbers[child] = number
         return child
 
-    def _launch(self, number: int, descriptors: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+    def _launch(self, descriptors: tuple[int, int, int]) -> subprocess.Popen[bytes]:
         command = [*self._command, "--inherited", ",".join(map(str, descriptors))]
         # In a session of its own, so that Ctrl+C signals only the supervisor.
-        env = {**os.environ, FOLDER: self._folder, NUMBER: str(number)}
-        return subprocess.Popen(command, pass_fds=descriptors, start_new_session=True, env=env)
+        return subprocess.Popen(
+            command, pass_fds=descriptors, start_new_session=True, env=self._env
+        )
 
     def _handle_exit(self, child: subprocess.Popen[bytes], *, is_first: bool) -> int:
         """Restart a process that ended, or stop all and return the exit code."""
