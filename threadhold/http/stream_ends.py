@@ -10,6 +10,7 @@ of the run. So the stream of a run, whose answer names a `Location`, is cut off 
 
 import asyncio
 import logging
+import sys
 from typing import Any
 from uuid import UUID
 
@@ -60,7 +61,9 @@ def install() -> None:
 
 def _is_no_hand_over(record: logging.LogRecord) -> bool:
     """Keep a stream that the server cut off on purpose out of the log of errors."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], StreamHandedOver)
+    # The access line is written while the error passes.
+    error = record.exc_info[1] if record.exc_info else sys.exception()
+    return not isinstance(error, StreamHandedOver)
 
 
 class _Sender:

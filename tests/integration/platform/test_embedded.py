@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.platform.test_one_platform import PRELUDE
 from tests.support import databases
-from tests.support.processes import GRAPHS, environment, free_port, library, ran, running
+from tests.support.processes import GRAPHS, ROOT, environment, free_port, library, ran, running
 from tests.support.served import served
 
 PARTS = (
@@ -284,6 +284,29 @@ def test_the_components_of_ui_are_served(node: str, tmp_path: Path) -> None:
             pass
         assert "/ui/echo/entrypoint.js" in page.text
         assert "./ui.tsx" in http.get("/ui/echo/entrypoint.js").text
+
+
+def test_streams_of_a_host_go_on_after_sigterm(tmp_path: Path) -> None:
+    """As with `uvicorn app:app`: the server's own signal handler, and the platform below a mount."""
+    config = tmp_path / "langgraph.json"
+    config.write_text(json.dumps({"graphs": {"tokens": f"{GRAPHS}/tokens.py:graph"}}))
+    port = free_port()
+    command = [sys.executable, str(ROOT / "tests/support/host.py"), "fastapi", "/lg", str(config)]
+    command += [databases.url(tmp_path / "x.db"), str(port)]
+    input = {"n": 30, "delay": 0.05, "mode": "custom"}
+    body = {"assistant_id": "tokens", "input": input, "stream_mode": ["custom"]}
+    with running(command, port, tmp_path, environment(), ready="/lg/ok") as server:
+        names = []
+        with httpx.stream("POST", f"{server.url}/lg/runs/stream", json=body, timeout=60) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("event: "):
+                    names.append(line.removeprefix("event: "))
+                if len(names) == 3:
+                    server.process.terminate()
+        server.process.wait(60)
+        assert names.count("custom") == input["n"]
+        assert "ERROR" not in server.log.read_text()
+        assert "Traceback" not in server.log.read_text()
 
 
 @pytest.mark.usefixtures("each_database")
