@@ -101,9 +101,7 @@ async def upload(request: Request) -> None:
         await request.answer(found, like, status=status)
 
 
-async def _store(
-    tenant: str, name: str, content: bytes, progress: "_Progress"
-) -> "Stored | None":
+async def _store(tenant: str, name: str, content: bytes, progress: "_Progress") -> "Stored | None":
     """Store a document batch by batch; other tenants take turns in between."""
     from my_agent.chat.documents import uploads
 
