@@ -119,13 +119,13 @@ async def test_a_document_is_replaced_only_if_the_person_says_so(page: Page) -> 
 
 
 async def test_progress_of_an_upload_survives_a_reload(page: Page) -> None:
-    text = "\n\n".join(f"# Part {i}\n\nPart {i} is about number {i * 37}. " * 3 for i in range(250))
+    text = "\n\n".join(f"# Part {i}\n\nPart {i} is about number {i * 37}. " * 3 for i in range(700))
     await pick(page, {"long.md": text})
     await page.run('await page.locator(".upload").getByText(/ [1-9][0-9]* %/).waitFor()')
     await page.run("await page.reload()")
     await page.run('await page.locator(".upload", {hasText: "long.md"}).waitFor()')
     assert await page.run('return page.locator(".stored li").count()') == 0
-    await page.run('await page.locator(".stored li").waitFor({timeout: 50000})')
+    await page.run('await page.locator(".stored li").waitFor({timeout: 100000})')
     await stored(page, ["long.md"])
     await page.run('await page.locator(".stored").getByText("Added").waitFor()')
 

@@ -143,7 +143,7 @@ async def test_questions_are_cards_that_start_the_search_and_the_enrichment(
     await press(page, "Read them")
     await page.until("Not enriched")
     await page.run('await page.locator(".icp-progress").waitFor()')
-    await page.until("“Read them” answered")
+    await page.until("“Enrich them” answered")
     await page.until("No website known")
 
 

@@ -100,20 +100,21 @@ export interface Given {
 /** Return the answers to questions of a thread, oldest first, as the server has recorded them. */
 export function answersOf(runs: Run[], history: State[]): Given[] {
   const byId = new Map(history.map((state) => [state.checkpoint.checkpoint_id, state]));
-  const asked = new Map<unknown, string>();
+  const asked = new Map<unknown, unknown>();
   for (const state of history) {
     const before = byId.get(state.parent_checkpoint?.checkpoint_id ?? "");
     const value = before?.tasks?.flatMap((task) => task.interrupts ?? [])[0]?.value;
-    if (value !== undefined) asked.set(state.metadata.run_id, wording(value));
+    if (value !== undefined) asked.set(state.metadata.run_id, value);
   }
   return runs
     .filter((run) => run.kwargs?.command?.resume != null)
     .map((run) => {
+      const value = asked.get(run.run_id);
       const user = run.kwargs?.config?.configurable?.langgraph_auth_user_id;
       return {
         id: run.run_id,
-        question: asked.get(run.run_id) ?? null,
-        answer: answerOf(run.kwargs?.command?.resume),
+        question: value === undefined ? null : wording(value),
+        answer: answerOf(run.kwargs?.command?.resume, value),
         user: typeof user === "string" ? user : null,
         at: run.created_at,
       };
@@ -121,14 +122,15 @@ export function answersOf(runs: Run[], history: State[]): Given[] {
     .reverse();
 }
 
-function answerOf(resume: unknown): string {
+function answerOf(resume: unknown, question: unknown): string {
   if (typeof resume === "string") return resume;
   // By the id of the interrupt.
   const values = typeof resume === "object" && resume !== null ? Object.values(resume) : [];
   const first: unknown = values.length === 1 ? values[0] : resume;
   if (typeof first === "string") return first;
   const choice = (first as Fields | null)?.choice;
-  return typeof choice === "string" ? option(choice).label : JSON.stringify(first);
+  if (typeof choice !== "string") return JSON.stringify(first);
+  return (optionsOf(question).find((each) => each.value === choice) ?? option(choice)).label;
 }
 
 const LAST = 5;

@@ -14,6 +14,7 @@ export interface Upload {
 }
 
 const KEY = "threadhold-uploads";
+const LEAVE_MS = 2_000;
 // At once; the server reads one document at a time.
 const MOST = 2;
 
@@ -21,6 +22,15 @@ let uploads: Upload[] = restored();
 const listeners = new Set<() => void>();
 const queue: Upload[] = [];
 let running = 0;
+// A page that is left aborts its requests. The server goes on, and the next page shows it.
+let isLeaving = false;
+addEventListener("beforeunload", () => {
+  isLeaving = true;
+  // The person may stay.
+  setTimeout(() => {
+    isLeaving = false;
+  }, LEAVE_MS);
+});
 
 function restored(): Upload[] {
   try {
@@ -109,7 +119,7 @@ async function begin(file: File): Promise<void> {
     if ((await client.find(file.name)) !== undefined) set(file.name, { state: "asking" });
     else await send(file);
   } catch (problem) {
-    set(file.name, { state: "failed", problem });
+    if (!isLeaving) set(file.name, { state: "failed", problem });
   }
 }
 
@@ -120,6 +130,6 @@ async function send(file: File): Promise<void> {
     const twin = others.find((each) => each.document_id === stored.document_id && each.name !== stored.name);
     set(file.name, { state: "stored", done: 1, twin: twin?.name });
   } catch (problem) {
-    set(file.name, { state: "failed", problem });
+    if (!isLeaving) set(file.name, { state: "failed", problem });
   }
 }
