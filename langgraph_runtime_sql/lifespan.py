@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import migrations, options, process
+from langgraph_runtime_sql import gauges, migrations, options, process, ui_bundler
 from langgraph_runtime_sql.audit import retention as audit_retention
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
@@ -23,13 +23,19 @@ from langgraph_runtime_sql.ops.threads.end import sweep_hook, sweep_ttl
 from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.queue.node_threads import NodeThreads
 from langgraph_runtime_sql.runtime import Runtime
+from langgraph_runtime_sql.stopping import Stopping, server_stops
 from langgraph_runtime_sql.store.store import configured as configured_store
+from langgraph_runtime_sql.telemetry import metrics, tracing
 from langgraph_runtime_sql.tenancy import scope, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
 
 # How often retention is applied. A start does not wait for it.
 EVENT_SWEEP_SECONDS = 60.0
+# How often a platform looks whether the host's server stops.
+LOOK_SECONDS = 0.25
+# How long open streams wait for the runs of this process to return to the queue.
+HAND_BACK_SECONDS = 1.0
 
 
 def get_last_error() -> BaseException | None:
@@ -70,7 +76,6 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     from langgraph_api import _checkpointer, config, store
     from langgraph_api.graph import stop_remote_graphs
     from langgraph_api.http import stop_http_client, stop_webhook_http_client
-    from langgraph_api.js.ui import start_ui_bundler, stop_ui_bundler
     from langgraph_api.metrics_otlp import (
         COUNTER_SERVER_REQUESTED_TO_STOP,
         COUNTER_SERVER_STARTED,
@@ -81,6 +86,8 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     reporter = get_otlp_metrics_reporter()
     stack.callback(reporter.shutdown)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_STOPPED)
+    stack.push_async_callback(tracing.stop)
+    tracing.start()
     # The database closes last, because cancelled workers still write.
     opened = await _open_runtime(stack)
     stack.push_async_callback(opened.bus.stop)
@@ -89,8 +96,8 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     stack.push_async_callback(stop_webhook_http_client)
     stack.push_async_callback(stop_http_client)
     stack.push_async_callback(stop_remote_graphs)
-    await start_ui_bundler()
-    stack.push_async_callback(stop_ui_bundler)
+    if opened.options.project is not None:
+        await stack.enter_async_context(ui_bundler.bundling(opened.options.project))
     await _checkpointer.start_checkpointer()
     stack.push_async_callback(_checkpointer.exit_checkpointer)
     stack.push_async_callback(store.exit_store)
@@ -118,11 +125,20 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     )
     stack.push_async_callback(database.stop)
     await database.start()
+    timings = metrics.process()
+    database.measure((timings.reads.observe, timings.writes.observe))
+    gauges.gauges()
+    metrics.runs()
     await database.read(keys.check)
     await tenants.adopt(database, settings.tenant_key)
     bus = await _make_bus(database, redis_url, settings.redis_prefix)
     opened = Runtime(
-        database=database, bus=bus, store=store, options=settings, hooks=configuration.hooks
+        database=database,
+        bus=bus,
+        store=store,
+        options=settings,
+        hooks=configuration.hooks,
+        stopping=Stopping(settings.grace_seconds),
     )
     stack.enter_context(process.running(opened))
     # Stop it before the runtime goes: the last commits are announced on the bus.
@@ -193,7 +209,6 @@ async def _start(
         SimpleTaskGroup(cancel=True, cancel_event=cancel_event, taskgroup_name="Lifespan")
     )
     tasks.create_task(metadata_loop())
-    tasks.create_task(collector_loop())
     await _open_store(tasks)
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
@@ -206,16 +221,36 @@ async def _start(
         work = queue.Queue(opened, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
         task = asyncio.create_task(work.run(), name="queue")
         stack.push_async_callback(_cancel, task)
+    # After the queue has its slots. Otherwise the gauges of workers are 0 until the next sample.
+    tasks.create_task(collector_loop())
     if crons and config.FF_CRONS_ENABLED:
         from langgraph_api.cron_scheduler import cron_scheduler
 
         tasks.create_task(cron_scheduler())
+    tasks.create_task(_stop_in_time(opened))
     tasks.create_task(_sweep_threads(opened))
     if opened.options.limits.any_has("stored_bytes"):
         tasks.create_task(stored_count.sweep(opened.database, opened.options))
     if opened.options.audit_days is not None:
         tasks.create_task(audit_retention.sweep(opened.database, opened.options.audit_days))
     tasks.create_task(_sweep_events(opened))
+
+
+async def _stop_in_time(opened: Runtime) -> None:
+    """End the remaining runs, and then the remaining streams, after the grace period of a stop."""
+    stopping = opened.stopping
+    if stopping is None:
+        return
+    while not stopping.has_begun:
+        await asyncio.sleep(LOOK_SECONDS)
+        if server_stops():
+            queue.drain()
+    await asyncio.sleep(stopping.seconds_left)
+    if opened.queue is not None:
+        # A node that ignores its cancellation does not hold up the streams of the others.
+        handed_back = asyncio.create_task(opened.queue.hand_back_all(), name="hand-back")
+        await asyncio.wait([handed_back], timeout=HAND_BACK_SECONDS)
+    stopping.end()
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

@@ -84,6 +84,12 @@ class Limits:
                 return named[name]
         return self.defaults.get(scope, _NONE)
 
+    def class_of(self, tenant: str | None) -> str:
+        """Return the class of a tenant in metrics: `none`, `named` here, or `other`."""
+        if tenant is None:
+            return "none"
+        return "named" if tenant in self.named.get("tenant", {}) else "other"
+
     def any_has(self, *limits: str, scopes: tuple[str, ...] = tuple(KEYS)) -> bool:
         """Return whether one of these limits is set anywhere in these scopes."""
         return any((scope, limit) in self._present for scope in scopes for limit in limits)

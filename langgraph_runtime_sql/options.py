@@ -1,6 +1,7 @@
 """Settings of the runtime that `langgraph_api` does not have."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from langgraph_runtime_sql.limit_settings import Limits
@@ -67,6 +68,7 @@ class Options:
         retention: How long events are kept.
         state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
         thread_tables: Tables of the host whose rows are deleted with their thread.
+        project: Folder of the `langgraph.json`.
     """
 
     power_loss: bool = False
@@ -81,6 +83,7 @@ class Options:
     retention: Retention = field(default_factory=Retention)
     state_keys: StateKeys = "all"
     thread_tables: tuple[ThreadTable, ...] = ()
+    project: Path | None = None
 
 
 def redis_url() -> str | None:

@@ -11,6 +11,7 @@ from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.options import Options
+from langgraph_runtime_sql.stopping import Stopping
 from langgraph_runtime_sql.store.store import SqlStore
 
 
@@ -33,6 +34,9 @@ class RunQueue(Protocol):
     async def sweep(self) -> None:
         """Free lost runs now."""
 
+    async def hand_back_all(self) -> None:
+        """Claim no more runs, and return those of this process to the queue."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Runtime:
@@ -45,6 +49,7 @@ class Runtime:
         options: The runtime's options.
         hooks: The host's object with hooks, or None.
         queue: The process's queue while it works; None in a process that executes no runs.
+        stopping: The end of the process, while the lifespan runs.
     """
 
     database: Database
@@ -53,6 +58,7 @@ class Runtime:
     options: Options = field(default_factory=Options)
     hooks: Any = None
     queue: RunQueue | None = None
+    stopping: Stopping | None = None
 
 
 current = process.current

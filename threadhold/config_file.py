@@ -17,6 +17,7 @@ from dotenv import dotenv_values
 from langgraph_runtime_sql import limit_settings
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.options import Retention, StateKeys
+from threadhold import config_keys, given
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class ConfigFile:
         source: Its path, for messages.
         folder: Folder that relative paths count from.
         graphs: Graph id to `file.py:variable`, `module:variable` or an object
-            with `path` and `description`.
+            with `path` and `description`. Given graphs have a `module:variable` too.
         sections: Sections that `langgraph_api` reads unchanged, by key
             (`auth`, `http`, `store`, `checkpointer`, `webhooks`, `ui`, `ui_config`).
         env: Environment variables of the project.
@@ -76,6 +77,11 @@ def read_config(config: Config) -> ConfigFile:
     """
     if isinstance(config, ConfigFile):
         return config
+    if not isinstance(config, (str, PathLike, Mapping)):
+        raise ConfigError(
+            f"the configuration is {_kind(config)}; a graph needs an id: "
+            '`LangGraphPlatform({"graphs": {"agent": graph}})`'
+        )
     if isinstance(config, Mapping):
         return _Reader(dict(config), "the configuration given", Path.cwd()).read()
     path = Path(config).expanduser().resolve()
@@ -99,7 +105,8 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
-    return names.get(type(value), "null" if value is None else "a number")
+    names |= {int: "a number", float: "a number", type(None): "null"}
+    return names.get(type(value), f"an object of {type(value).__name__}")
 
 
 class _Reader:
@@ -115,6 +122,7 @@ class _Reader:
             raise self._error(
                 "encryption", "custom encryption is not supported; nothing would be encrypted"
             )
+        config_keys.check(self._content, self._source)
         hooks, tenant_key, limits, retention = self._sql()
         return ConfigFile(
             source=self._source,
@@ -149,7 +157,9 @@ class _Reader:
 
     def _graph(self, key: str, graph: Any) -> Any:
         if isinstance(graph, dict):
-            return {**graph, "path": self._object_path(f"{key}.path", graph.get("path"))}
+            return {**graph, "path": self._graph(f"{key}.path", graph.get("path"))}
+        if not isinstance(graph, str) and given.is_graph(graph):
+            return given.graph(graph)
         return self._object_path(key, graph)
 
     def _sections(self) -> dict[str, dict[str, Any]]:

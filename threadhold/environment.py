@@ -14,6 +14,9 @@ from threadhold.config_file import ConfigError, ConfigFile
 
 STUDIO_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com")
 
+LOCAL = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
+"""Origins of pages on this machine, which `dev` allows."""
+
 # Headers that the published clients read; browsers hide them unless CORS exposes them.
 EXPOSED_HEADERS = [
     "content-location",
@@ -107,7 +110,7 @@ def _auth(auth: dict[str, Any]) -> str | None:
 
 
 def _http(config: ConfigFile, cors: Mapping[str, Any] | None, studio: bool) -> dict[str, Any]:
-    # The platform's host decides where it is mounted.
+    # The platform itself serves the prefix: `langgraph_api` would mount another app below it.
     http = {key: value for key, value in config.sections["http"].items() if key != "mount_prefix"}
     given = _object(config, "http.cors", cors if cors is not None else http.get("cors"))
     http["cors"] = _cors(config, given, STUDIO_ORIGINS if studio else ())
@@ -118,6 +121,10 @@ def _http(config: ConfigFile, cors: Mapping[str, Any] | None, studio: bool) -> d
 
 def _cors(config: ConfigFile, cors: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, Any]:
     origins = [*cors.get("allow_origins", ()), *extra]
+    if extra:
+        # Pages under development are served at changing ports of this machine.
+        given = cors.get("allow_origin_regex")
+        cors = {**cors, "allow_origin_regex": f"(?:{given})|{LOCAL}" if given else LOCAL}
     if "*" in origins and cors.get("allow_credentials"):
         raise ConfigError(
             f"{config.source}: http.cors: any origin ('*') with credentials would let every "

@@ -10,6 +10,7 @@ again with each connection. `install` replaces these parts of it:
 | `ThreadRunManager.handle_command`, `_meta` | answers say what the stream contained before the command |
 | `ThreadRunManager._create_or_resume_run` | a hook's refusal keeps its error and its hint |
 | `EventStreamingSession` | a sequence number is a place in the log; a new attempt takes back what its predecessor streamed |
+| `ThreadRunManager._collect_persisted_interrupt_ids` | a thread that does not exist yet is no failure |
 | the routes of the stream | read cursors, and refuse invalid ones |
 
 The normalization of events stays that of `langgraph_api`.
@@ -25,11 +26,13 @@ from uuid import UUID
 import orjson
 import structlog
 
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
 from langgraph_runtime_sql.events.stream_key import THREAD
 from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.ops.threads import cursor
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.cursor import Begin
 from langgraph_runtime_sql.ops.threads.stream import Stream
 from threadhold.stream_places import (
@@ -78,7 +81,23 @@ def install() -> None:
             raise
 
     manager._create_or_resume_run = create_or_resume_run
+    collect = manager._collect_persisted_interrupt_ids
+
+    async def collect_interrupts(self: Any) -> Any:
+        # A thread that does not exist yet has none; `langgraph_api` would log a failure.
+        return await collect(self) if await _exists(self._thread_id) else None
+
+    manager._collect_persisted_interrupt_ids = collect_interrupts
     _install_routes(api)
+
+
+async def _exists(thread_id: str) -> bool:
+    try:
+        found = UUID(thread_id)
+    except ValueError:
+        return False
+    row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, found))
+    return row is not None
 
 
 def _session_class(base: Any) -> Any:

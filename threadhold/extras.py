@@ -10,6 +10,7 @@ MODULES = {
     "redis": ("redis",),
     "vectors": ("numpy",),
     "jwt": ("jwt", "cryptography"),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 """Extra to the modules that it installs for the library."""
 

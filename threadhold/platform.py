@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -34,6 +34,7 @@ from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
 from threadhold import (
     checkpoint_events,
     event_streaming,
+    given,
     graph_schemas,
     mcp_tools,
     sessions,
@@ -43,17 +44,22 @@ from threadhold import (
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
+from threadhold.given import Authenticate
 from threadhold.http import (
     audit,
     authentication,
     guards,
     json_limits,
     openapi,
+    origins,
     public_url,
     rate_limits,
+    stream_ends,
     webhooks,
 )
 from threadhold.http.json_limits import Limits
+from threadhold.http.request_context import RequestContext
+from threadhold.serving import host_logs, metrics_text
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +138,8 @@ class LangGraphPlatform:
 
     Args:
         config: Path of a `langgraph.json`, a mapping of the same shape, or the
-            result of `read_config`.
+            result of `read_config`. In a mapping, a graph may be the object itself:
+            `{"graphs": {"agent": graph}}`.
         database_url: `sqlite:///path/to/file.db`, where a relative path counts from
             the working directory, or `postgresql://user:password@host/database`.
         redis_url: `redis://host:port/0`, only with Postgres. It lowers the latency of streams
@@ -152,6 +159,12 @@ class LangGraphPlatform:
             costs little.
         grace_seconds: Time for runs in flight to finish at shutdown. After it,
             they return to the queue and continue after the next start.
+        authenticate: The host's own function. It takes a Starlette `Request`, of WebSockets too, and
+            returns the user: a string, a dict with `identity`, or an object with this attribute.
+            None, or an `HTTPException` with the status 401 or 403, refuses the request. A plain
+            function runs in a thread. It replaces `@auth.authenticate` of the `auth` in the config,
+            whose other handlers stay. The host's dependencies and routes' decorators do not reach
+            a mounted app, so without it and without `auth` the API is open.
         cors: In the shape of `http.cors` in the config, which it overrides. By
             default no other origin may read answers.
         max_body_bytes: Larger request bodies get a 413.
@@ -203,6 +216,7 @@ class LangGraphPlatform:
         durability: Literal["process", "power-loss"] = "process",
         n_jobs: int | None = None,
         grace_seconds: float = 10.0,
+        authenticate: Authenticate | None = None,
         cors: Mapping[str, Any] | None = None,
         max_body_bytes: int = json_limits.DEFAULT_BYTES,
         body_timeout_seconds: float = 60.0,
@@ -229,11 +243,13 @@ class LangGraphPlatform:
             raise ConfigError(
                 f"audit_retention_days must be at least 1, not {audit_retention_days}"
             )
-        file = read_config(config)
+        file = _with_authentication(read_config(config), authenticate)
         _check_extras(file, database_url, redis_url)
         if redis_url is not None:
             _check_redis(redis_url, redis_prefix, database_url)
         self.config = file
+        self._mount_prefix = str(file.sections["http"].get("mount_prefix") or "")
+        _check_prefix(self._mount_prefix)
         owned = environment(
             file,
             database_url=_absolute(database_url),
@@ -261,6 +277,7 @@ class LangGraphPlatform:
                 retention=file.retention,
                 state_keys=file.state_keys,
                 thread_tables=tuple(thread_tables),
+                project=file.folder,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
@@ -296,6 +313,7 @@ class LangGraphPlatform:
             )
         for prefix in _prefixes(self, getattr(app, "routes", ())):
             _check_prefix(prefix)
+        origins.respect(getattr(app, "user_middleware", ()))
         async with AsyncExitStack() as stack:
             try:
                 stock = self.app
@@ -305,6 +323,7 @@ class LangGraphPlatform:
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
                 await stack.enter_async_context(sessions.watching())
                 stack.push_async_callback(audit.refusals.flush)
+                await stack.enter_async_context(metrics_text.offered())
             except RuntimeSqlError as error:
                 start_errors.shorten(error)
                 raise
@@ -314,6 +333,24 @@ class LangGraphPlatform:
                 start_errors.shorten(explained)
                 raise explained from error
             yield
+
+    def describe_in(self, app: Any, prefix: str = "") -> None:
+        """Add the platform's routes to the OpenAPI description, and so to `/docs`, of a FastAPI host.
+
+        Args:
+            app: The FastAPI app.
+            prefix: Where the app mounts the platform.
+        """
+        described = app.openapi
+
+        def openapi_with_platform() -> dict[str, Any]:
+            if app.openapi_schema is None:
+                app.openapi_schema = openapi.joined(described(), prefix + self._mount_prefix)
+            found: dict[str, Any] = app.openapi_schema
+            return found
+
+        # FastAPI calls the attribute, so that hosts can replace it.
+        app.openapi = openapi_with_platform
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -327,10 +364,25 @@ class LangGraphPlatform:
             await _refuse(421, str(error), scope, receive, send)
             return
         if _process.running:
-            await self.app(scope, receive, send)
+            inside = _below_prefix(scope, self._mount_prefix)
+            if inside is None:
+                await _refuse(404, "Not Found", scope, receive, send)
+            else:
+                await self.app(inside, receive, send)
         else:
             detail = "The platform is not running: the host app must enter platform.lifespan"
             await _refuse(503, detail, scope, receive, send)
+
+
+def _with_authentication(file: ConfigFile, authenticate: Authenticate | None) -> ConfigFile:
+    """Return the configuration with the host's function in place of the project's."""
+    if authenticate is None:
+        return file
+    if not callable(authenticate):
+        raise ConfigError("authenticate: must be a function that takes a request")
+    section = file.sections["auth"]
+    path = given.auth(authenticate, section.get("path"))
+    return replace(file, sections={**file.sections, "auth": {**section, "path": path}})
 
 
 def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) -> None:
@@ -403,6 +455,8 @@ def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
         else:
             os.environ[name] = setting
     os.environ.setdefault("N_JOBS_PER_WORKER", str(DEFAULT_JOBS))
+    # Between two scrapes; a minute would show old gauges of workers.
+    os.environ.setdefault("STATS_INTERVAL_SECS", "10")
 
 
 def _load(claim: _Claim) -> Starlette:
@@ -410,6 +464,7 @@ def _load(claim: _Claim) -> Starlette:
     _refuse_unknown_types()
     root = logging.getLogger()
     level = root.level
+    host_logs.configure()
     server = importlib.import_module("langgraph_api.server")
     # langgraph_api sets the level of the root logger, which belongs to the host.
     root.setLevel(level)
@@ -434,6 +489,7 @@ def _load(claim: _Claim) -> Starlette:
         private_network=claim.private_network,
     )
     app.add_middleware(sessions.SessionGuard)
+    app.add_middleware(RequestContext)
     rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     audit.install(app, permission=claim.audit_permission)
@@ -441,6 +497,7 @@ def _load(claim: _Claim) -> Starlette:
     public_url.install(claim.public_url)
     webhooks.install()
     stream_codec.install()
+    stream_ends.install()
     graph_schemas.install()
     mcp_tools.install()
     return app
@@ -502,6 +559,23 @@ def _prefixes(platform: LangGraphPlatform, routes: Iterable[Any], prefix: str = 
 def _log_once(message: str) -> None:
     """Log an error of the host at the first request only."""
     logger.error("%s", message)
+
+
+def _below_prefix(scope: Scope, prefix: str) -> Scope | None:
+    """Return the scope of a request below `http.mount_prefix`, or None if it is not below it.
+
+    A host that mounts the platform at a prefix has decided itself. `/ok` is for probes, which ask
+    for it at the root.
+    """
+    root = scope.get("root_path", "")
+    if not prefix or root != scope.get("app_root_path", root):
+        return scope
+    path = scope["path"].removeprefix(root)
+    if path == "/ok":
+        return scope
+    if path != prefix and not path.startswith(f"{prefix}/"):
+        return None
+    return {**scope, "root_path": root + prefix, "app_root_path": root}
 
 
 def _check_prefix(prefix: str) -> None:

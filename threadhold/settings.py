@@ -76,7 +76,7 @@ class Settings(AppEnvironment):
         None, ge=0, description="Maximum number of concurrent runs; 0 starts none (default 100)"
     )
     shutdown_grace_seconds: float = Field(
-        10.0, ge=0, description="Time for requests, and then for runs, to finish at shutdown"
+        10.0, ge=0, description="Time for requests, streams and runs to finish at shutdown"
     )
     cors_allow_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Web origins that may call the API, separated by commas"

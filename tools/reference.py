@@ -70,6 +70,9 @@ SETTINGS = (
 # Modules that register metrics at import, and functions that register metrics when called.
 METRICS = (
     "langgraph_runtime_sql.events.redis.wire",
+    "langgraph_runtime_sql.gauges:gauges",
+    "langgraph_runtime_sql.telemetry.metrics:process",
+    "langgraph_runtime_sql.telemetry.metrics:runs",
     "langgraph_runtime_sql.limits.refusals:_counter",
     "langgraph_runtime_sql.events.usage:_counters",
     "langgraph_runtime_sql.queue.stuck_runs:_gauge",

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Submit = Callable[..., None]
+Timings = tuple[Callable[[float], None], Callable[[float], None]]
 Recording = Callable[[Callable[[Connection], Any]], Callable[[Connection], Any]]
 
 # A search by an index takes milliseconds. The limit stops one that scans everything.
@@ -86,6 +88,19 @@ class Database:
             )
             self._ownership = Ownership(path) if exclusive else None
         self.dialect_name: str = self._engine.dialect.name
+        self._timings: Timings | None = None
+
+    def measure(self, timings: Timings) -> None:
+        """Report the seconds of each read and write that a coroutine waits for.
+
+        Args:
+            timings: A function for reads, and one for writes.
+        """
+        self._timings = timings
+
+    def usage(self) -> dict[str, tuple[int, int, int]]:
+        """Return threads, busy threads and waiting operations, for `read` and `write`."""
+        return self._engine.usage()
 
     @property
     def alone(self) -> bool:
@@ -152,7 +167,12 @@ class Database:
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(conn)` in one snapshot, on a thread that owns a connection."""
-        return await _outcome(self._engine.submit_read, fn)
+        if (timings := self._timings) is None:
+            return await _outcome(self._engine.submit_read, fn)
+        began = time.perf_counter()
+        found = await _outcome(self._engine.submit_read, fn)
+        timings[0](time.perf_counter() - began)
+        return found
 
     async def search(self, fn: Callable[[Connection], T], advice: str) -> T:
         """Run a read that may examine many rows. Few run at a time, beside all other reads.
@@ -177,7 +197,12 @@ class Database:
                 with a deadline that wait for no such lock themselves.
         """
         recorded: Callable[[Connection], T] = self._recording(fn)
-        return await _outcome(self._engine.submit_write, recorded, urgent=urgent)
+        if (timings := self._timings) is None:
+            return await _outcome(self._engine.submit_write, recorded, urgent=urgent)
+        began = time.perf_counter()
+        found = await _outcome(self._engine.submit_write, recorded, urgent=urgent)
+        timings[1](time.perf_counter() - began)
+        return found
 
     def read_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `read`, blocking a thread without an event loop."""

@@ -22,11 +22,12 @@ from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
-from langgraph_runtime_sql.ops.runs import leases, recovery
+from langgraph_runtime_sql.ops.runs import leases, measured, recovery
 from langgraph_runtime_sql.queue import node_threads, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
 from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
 from langgraph_runtime_sql.runtime import Runtime
+from langgraph_runtime_sql.statuses import RunStatus
 from langgraph_runtime_sql.tenancy import scope
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -50,14 +51,16 @@ class _Active:
 
 
 def drain() -> None:
-    """Stop claiming runs, if other processes can: this one is about to stop.
+    """Begin to stop: the grace period begins, and other processes get the runs that are queued.
 
-    Call it from any thread or signal handler. It does nothing without a queue.
+    Call it from any thread or signal handler. It does nothing without a runtime.
     """
     try:
         current = runtime.current()
     except NotStarted:
         return
+    if current.stopping is not None:
+        current.stopping.begin()
     if current.queue is not None and not current.database.alone:
         current.queue.draining = True
 
@@ -162,9 +165,12 @@ class Queue:
     def _start(self, run: Row, attempt: int, since: float) -> None:
         key = str(run["run_id"]), attempt
         tenant = run.pop("tenant")
+        watch = measured.Attempt(run, attempt, tenant)
         # A run acts for its tenant. A run without a tenant belongs to the platform.
         with scope.within(scope.EVERYTHING if tenant is None else scope.TenantScope(tenant)):
-            task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
+            task = asyncio.create_task(
+                self._attempt(run, attempt, since, watch), name=f"run-{key[0]}"
+            )
         self.active[key] = _Active(task, elapsed())
         workers.active = len(self.active)
         task.add_done_callback(lambda _: self._finished(key))
@@ -176,7 +182,7 @@ class Queue:
         if self._waiting or self._claiming.locked():
             self._wake.set()
 
-    async def _attempt(self, run: Row, attempt: int, since: float) -> None:
+    async def _attempt(self, run: Row, attempt: int, since: float, watch: measured.Attempt) -> None:
         """Execute one attempt at a run. `since` is when its claim began."""
         from langgraph_api.config import BG_JOB_MAX_RETRIES
         from langgraph_api.worker import worker
@@ -185,20 +191,29 @@ class Queue:
         temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
         # Fencing: every write in this task's context checks the claim.
         request_context.claim.set(Claim(str(run_id), attempt, temporary, since, run_claim.OWNER))
+        watch.begin()
         try:
             result = await self._run_worker(run, worker(run, attempt, asyncio.get_running_loop()))
         except asyncio.CancelledError:
+            watch.returned()
             await self._hand_back(run, attempt)
+            if self.stopping:
+                logger.info("Run returned to the queue", run_id=str(run_id), attempt=attempt)
             raise
-        except SupersededAttempt:
+        except SupersededAttempt as error:
+            watch.returned(error)
             _log_lost(str(run_id), attempt)
         except Exception as error:  # noqa: BLE001  # logged by `_log_failed`
             _log_failed(str(run_id), error)
             if attempt > BG_JOB_MAX_RETRIES:
                 await self._give_up(run, attempt, error)
+                watch.ended(RunStatus.ERROR, error)
             else:
                 await self._hand_back(run, attempt)
+                watch.returned(error)
         else:
+            if result:
+                watch.ended(result["status"] or "unknown", result["exception"])
             if result and result["webhook"]:
                 self._call_webhook(result)
 
@@ -249,6 +264,7 @@ class Queue:
         task = asyncio.create_task(call_webhook(result), name=f"webhook-{result['run']['run_id']}")
         self._webhooks.add(task)
         task.add_done_callback(self._webhooks.discard)
+        task.add_done_callback(measured.webhook)
 
     async def _repeat(
         self,
@@ -375,14 +391,26 @@ class Queue:
             # The next start finds the runs.
             logger.exception("Hand-back failed", action="hand_back_failed")
 
+    async def hand_back_all(self) -> None:
+        """Claim no more runs, and return those of this process to the queue."""
+        self.stopping = self.draining = True
+        # A claim under way adds its runs first.
+        async with self._claiming:
+            tasks = [each.task for each in self.active.values()]
+        for task in tasks:
+            task.cancel("The server is stopping")
+        if tasks:
+            await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+
     async def _stop(self) -> None:
         self.stopping = True
-        tasks = [each.task for each in self.active.values()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._runtime.options.grace_seconds)
-            for task in tasks:
-                task.cancel("The server is stopping")
-            await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+        stopping = self._runtime.stopping
+        grace = self._runtime.options.grace_seconds
+        if tasks := [each.task for each in self.active.values()]:
+            # The grace period began with the signal, while requests were still answered.
+            left = grace if stopping is None else stopping.seconds_left
+            await asyncio.wait(tasks, timeout=left)
+        await self.hand_back_all()
         await self._hand_back_rest()
         if self._webhooks:
             await asyncio.wait(self._webhooks, timeout=ABANDON_SECONDS)

@@ -68,12 +68,23 @@ def serve(
     type=click.Path(dir_okay=False, path_type=Path),
     help="File to touch every 5 seconds; a probe checks its age.",
 )
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Port of /metrics and /ok.")
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address of that port."
+)
 @pass_program
-def worker(program: Program, settings: Settings, heartbeat: Path | None) -> None:
+def worker(
+    program: Program,
+    settings: Settings,
+    heartbeat: Path | None,
+    metrics_port: int | None,
+    metrics_host: str,
+) -> None:
     """Execute runs of the servers on the same database, without serving requests."""
     from threadhold.serving.worker import work
 
-    work(program, settings, heartbeat)
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    work(program, settings, heartbeat, metrics)
 
 
 @click.command()

@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from threadhold.serving import metrics_text
+
 METRICS = "/metrics"
 
 
@@ -22,6 +24,9 @@ def install(app: Starlette, *, metrics_permission: str | None) -> None:
     """
     for layer in _authentication_layers(app):
         layer.on_error = refused
+    for route in app.router.routes:
+        if isinstance(route, Route) and route.path == METRICS:
+            route.app = metrics_text.Metrics(route.app)
     if metrics_permission is not None:
         for route in app.router.routes:
             if isinstance(route, Route) and route.path == METRICS:

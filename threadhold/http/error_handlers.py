@@ -22,6 +22,7 @@ from langgraph_runtime_sql.errors import (
     SearchTimeout,
 )
 from langgraph_runtime_sql.hooks import Reject
+from langgraph_runtime_sql.stopping import StreamHandedOver
 from threadhold.http import validation
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -38,6 +39,9 @@ Handler = Callable[[Request, Any], Awaitable[Response]]
 async def unexpected(request: Request, error: Exception) -> Response:
     """Log an exception and answer 500 with the reference of its log line."""
     reference = uuid.uuid4().hex
+    if isinstance(error, StreamHandedOver):
+        # A stream that the server cut off on purpose; nothing is sent after it.
+        return Response(status_code=503)
     logger.error(
         "Unexpected error",
         reference=reference,

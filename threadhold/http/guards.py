@@ -13,7 +13,7 @@ from threadhold.http import json_limits, validation
 from threadhold.http.body_limits import BodyLimit, FrameLimit, JsonLimit
 from threadhold.http.error_boundary import ErrorBoundary, JsonErrors
 from threadhold.http.error_handlers import HANDLERS, unwrap_rejection
-from threadhold.http.origins import ForeignOrigins
+from threadhold.http.origins import ForeignOrigins, RefusedOrigins
 from threadhold.http.public_url import RelativeRedirects
 from threadhold.http.query_check import QueryCheck
 
@@ -44,6 +44,8 @@ def install(
             # The stock switch adds the header, but Starlette still refuses the preflight.
             middleware.kwargs["allow_private_network"] = private_network
             options = middleware.kwargs
+    # Outside of CORS, which answers preflights itself.
+    app.add_middleware(RefusedOrigins, cors=options)
     app.add_middleware(RelativeRedirects)
     app.add_middleware(QueryCheck)
     # Inside CORS (the last is innermost), so that browsers may read these answers.

@@ -5,6 +5,7 @@ call the host's routes.
 """
 
 import asyncio
+from typing import Any
 
 import orjson
 from starlette.applications import Starlette
@@ -16,6 +17,9 @@ from threadhold.http import docs_page
 
 PATHS = "threadhold.openapi_paths"
 """Key of the ASGI scope under which a middleware of the host adds the paths of its own routes."""
+
+
+_SCHEMAS, _OURS = "#/components/schemas", "LangGraph."
 
 
 def install(app: Starlette, *, page: bool) -> None:
@@ -32,6 +36,27 @@ def install(app: Starlette, *, page: bool) -> None:
             endpoint = endpoints[route.path]
             ours = [] if endpoint is None else [Route(route.path, endpoint, methods=["GET"])]
             routes[index : index + 1] = ours
+
+
+def joined(host: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return a host's OpenAPI description with the paths of the API below a prefix.
+
+    The names of the API's schemas begin with `LangGraph.`, because both may have the same names.
+
+    Args:
+        host: The host's description.
+        prefix: Where the API is mounted.
+    """
+    from langgraph_api.api.openapi import get_openapi_spec
+
+    text = bytes(get_openapi_spec()).decode().replace(f"{_SCHEMAS}/", f"{_SCHEMAS}/{_OURS}")
+    ours = orjson.loads(text)
+    components = {**host.get("components", {})}
+    for kind, found in ours.get("components", {}).items():
+        named = {f"{_OURS}{name}": each for name, each in found.items()}
+        components[kind] = {**components.get(kind, {}), **(named if kind == "schemas" else found)}
+    paths = {f"{prefix}{path}": each for path, each in ours["paths"].items()}
+    return {**host, "paths": {**paths, **host.get("paths", {})}, "components": components}
 
 
 def _is_stock(route: Route) -> bool:

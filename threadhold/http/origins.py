@@ -1,6 +1,7 @@
 """Origins: refuse writes that a website sends through its visitors' browsers."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,9 +9,35 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+logger = logging.getLogger(__name__)
+
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Headers that a page of another origin can only send after a CORS preflight.
 PROOF = frozenset({b"authorization", b"x-api-key"})
+
+
+# What the CORS middleware of the host allows. The host's decision counts beside the platform's.
+_of_host: list[Callable[[str], bool]] = []
+# Origins that were refused, and logged. Websites can name any, so their number is bounded.
+_told: set[str] = set()
+MAX_TOLD = 100
+
+
+def respect(middleware: Iterable[Any]) -> None:
+    """Allow the origins that the CORS middleware of a host allows.
+
+    Args:
+        middleware: The host's middleware.
+    """
+    _of_host[:] = [
+        CORSMiddleware(_nothing, **each.kwargs).is_allowed_origin
+        for each in middleware
+        if isinstance(each.cls, type) and issubclass(each.cls, CORSMiddleware)
+    ]
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    """Stand in for the app of a middleware that only says what is allowed."""
 
 
 class ForeignOrigins:
@@ -28,7 +55,7 @@ class ForeignOrigins:
 
     def __init__(self, app: ASGIApp, *, cors: Mapping[str, Any]) -> None:
         self._app = app
-        self._is_allowed = CORSMiddleware(app, **cors).is_allowed_origin
+        self._is_named = CORSMiddleware(app, **cors).is_allowed_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = self._foreign(scope)
@@ -43,6 +70,9 @@ class ForeignOrigins:
             )
             await JSONResponse({"detail": detail}, 403)(scope, receive, send)
 
+    def _is_allowed(self, origin: str) -> bool:
+        return self._is_named(origin) or any(allows(origin) for allows in _of_host)
+
     def _foreign(self, scope: Scope) -> str | None:
         """Return the origin of a write that must be refused, else None."""
         writes = scope["type"] == "websocket" or (
@@ -54,9 +84,50 @@ class ForeignOrigins:
         origin = headers.get(b"origin")
         if origin is None or headers.keys() & PROOF or self._is_allowed(origin):
             return None
-        # x-forwarded-host is the public name behind a proxy. A page can set neither header.
-        hosts = {headers.get(b"host"), headers.get(b"x-forwarded-host")}
-        return None if _authority(origin) in hosts else origin
+        return None if _is_own(origin, headers) else origin
+
+
+class RefusedOrigins:
+    """Log each web origin that CORS refuses, once, with the setting that allows it.
+
+    Browsers tell the page's developer only that the request failed. It stands outside of CORS,
+    which answers preflights itself.
+
+    Args:
+        app: The application.
+        cors: Options of Starlette's CORS middleware, which say what origins are allowed.
+    """
+
+    def __init__(self, app: ASGIApp, *, cors: Mapping[str, Any]) -> None:
+        self._app = app
+        self._is_named = CORSMiddleware(app, **cors).is_allowed_origin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket"):
+            for name, value in scope["headers"]:
+                if name == b"origin":
+                    self._check(value.decode("latin-1"), scope)
+        await self._app(scope, receive, send)
+
+    def _check(self, origin: str, scope: Scope) -> None:
+        if origin in _told or len(_told) >= MAX_TOLD or self._is_named(origin):
+            return
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        if any(allows(origin) for allows in _of_host) or _is_own(origin, headers):
+            return
+        _told.add(origin)
+        logger.warning(
+            "Refused the web origin %s. To allow its pages, name it in CORS_ALLOW_ORIGINS, or in "
+            "http.cors.allow_origins of langgraph.json",
+            "".join(each if each.isprintable() else "?" for each in origin[:200]),
+        )
+
+
+def _is_own(origin: str, headers: Mapping[bytes, str]) -> bool:
+    """Return whether a page of this server itself sends the request."""
+    # x-forwarded-host is the public name behind a proxy. A page can set neither header.
+    hosts = {headers.get(b"host"), headers.get(b"x-forwarded-host")}
+    return _authority(origin) in hosts
 
 
 def _authority(origin: str) -> Any:

@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 import orjson
 import structlog
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
-from structlog.typing import EventDict, Processor
+from structlog.typing import Processor
 
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.audit import recorder
 from langgraph_runtime_sql.tenancy import tenants
 from threadhold.http.answer_status import AnswerStatus
-from threadhold.serving import log_errors
+from threadhold.serving import log_errors, run_lines
 
 _access = logging.getLogger("threadhold.access")
+_runs = logging.getLogger("threadhold.runs")
 
 # These log several lines for each request and run. Our access line replaces
 # langgraph_api's, and also covers the host's own routes.
@@ -41,6 +41,9 @@ BODIES = "asgi"
 # Monitoring requests these every few seconds.
 PROBES = ("/health", "/ok", "/metrics")
 
+
+# ANSI escape sequences; a terminal gets colours.
+PLAIN, DIM, RED, CYAN = "\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[36m"
 
 # The details of these answers quote the request.
 QUOTING = (400, 422)
@@ -64,8 +67,10 @@ def configure(level: str, stream: TextIO | None = None, *, error_messages: bool 
         *([] if error_messages else [log_errors.hide_arguments]),
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.stdlib.ExtraAdder(),
-        add_run,
-        shorten_refusal,
+        run_lines.add_run,
+        run_lines.shorten_refusal,
+        run_lines.drop_stopped,
+        run_lines.trace_once,
         *([] if error_messages else [log_errors.hide_messages]),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
@@ -94,6 +99,9 @@ def configure(level: str, stream: TextIO | None = None, *, error_messages: bool 
     access = logging.StreamHandler(stream)
     access.setFormatter(AccessLine(terminal=stream.isatty(), error_messages=error_messages))
     _access.handlers, _access.propagate = [access], False
+    ended = logging.StreamHandler(stream)
+    ended.setFormatter(RunLine(terminal=stream.isatty(), error_messages=error_messages))
+    _runs.handlers, _runs.propagate = [ended], False
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
@@ -108,26 +116,6 @@ def _renderers(terminal: bool) -> list[Processor]:
         plain = structlog.dev.plain_traceback
         return [structlog.dev.ConsoleRenderer(exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
-
-
-def add_run(_: Any, __: str, event: EventDict) -> EventDict:
-    """Add the fields of the run or request that langgraph_api is handling."""
-    if (stock := sys.modules.get("langgraph_api.logging")) is not None:
-        for name, value in (stock.worker_config.get() or {}).items():
-            event.setdefault(name, value)
-    return event
-
-
-def shorten_refusal(_: Any, __: str, event: EventDict) -> EventDict:
-    """Log a refused request (an HTTP error below 500) as one line, without its traceback.
-
-    langgraph_api logs a v2 stream of an unknown thread as if the server had failed.
-    """
-    error = log_errors.error_of(event.get("exc_info"))
-    if isinstance(error, HTTPException) and error.status_code < 500:
-        event.pop("exc_info")
-        event.update(level="info", status=error.status_code)
-    return event
 
 
 class Lines(structlog.stdlib.ProcessorFormatter):
@@ -163,14 +151,26 @@ class AccessLine(logging.Formatter):
         fields = {**record.__dict__["request"], **structlog.contextvars.get_contextvars()}
         if fields["status"] in QUOTING and not self._error_messages:
             fields.pop("detail", None)
+        return self._line(record, "request", fields)
+
+    def _line(self, record: logging.LogRecord, event: str, fields: dict[str, Any]) -> str:
         level = record.levelname.lower()
         timestamp = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         if self._terminal:
-            text = " ".join(f"{name}={value}" for name, value in fields.items())
-            return f"{timestamp} [{level:<9}] request {text}"
-        fields |= {"event": "request", "logger": record.name, "level": level}
+            bad = level == "error" or fields.get("status") in ("error", "timeout")
+            color = RED if bad else CYAN
+            text = " ".join(f"{CYAN}{name}{PLAIN}={value}" for name, value in fields.items())
+            return f"{DIM}{timestamp}{PLAIN} [{color}{level:<9}{PLAIN}] {event} {text}"
+        fields |= {"event": event, "logger": record.name, "level": level}
         fields["timestamp"] = timestamp
         return orjson.dumps(fields, default=str).decode()
+
+
+class RunLine(AccessLine):
+    """Format the line of a run that has ended."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._line(record, "run ended", dict(record.__dict__["run"]))
 
 
 def _caller(scope: Scope) -> dict[str, str]:

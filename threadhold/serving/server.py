@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 # Longer than clients and load balancers keep idle connections. Otherwise the server could close
 # a connection while a request is on its way.
 KEEP_ALIVE_SECONDS = 75
+# For the last events of the streams, which end after the grace period.
+LAST_EVENT_SECONDS = 3
 
 
 class Exposed(RuntimeSqlError):
@@ -168,7 +170,7 @@ def develop(program: Program, settings: Settings, host: str, port: int) -> None:
 
 def health_paths(mounted: str) -> tuple[str, ...]:
     """Return the paths of health checks, of a platform that is mounted at the prefix `mounted`."""
-    return ("/health", f"{mounted}/ok", f"{mounted}/metrics")
+    return ("/health", "/ok", f"{mounted}/ok", f"{mounted}/metrics")
 
 
 def config(
@@ -187,7 +189,8 @@ def config(
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         ws_max_size=settings.max_body_bytes,
-        timeout_graceful_shutdown=max(1, round(settings.shutdown_grace_seconds)),
+        timeout_graceful_shutdown=max(1, round(settings.shutdown_grace_seconds))
+        + LAST_EVENT_SECONDS,
     )
 
 

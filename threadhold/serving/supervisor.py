@@ -7,9 +7,11 @@ import logging
 import math
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -20,6 +22,7 @@ from typing import NamedTuple
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.serving.listen import CannotListen
+from threadhold.serving.metrics_text import FOLDER, NUMBER
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -76,8 +79,13 @@ class Supervisor:
         self._children: list[subprocess.Popen[bytes]] = []
         # Each child writes a byte to its pipe once it serves.
         self._ready_pipes: dict[subprocess.Popen[bytes], int] = {}
+        self._numbers: dict[subprocess.Popen[bytes], int] = {}
         self._terminated: set[subprocess.Popen[bytes]] = set()
         self._count = count
+        # Of the next process.
+        self._env: dict[str, str] = {}
+        # Where the processes offer their metrics to each other.
+        self._folder = tempfile.mkdtemp(prefix="threadhold-")
         self._stop_seconds = stop_seconds
         self._stopping = False
         self._killed = False
@@ -100,6 +108,7 @@ class Supervisor:
                 self._children.remove(child)
                 code = code or self._handle_exit(child, is_first=child in first)
         self._socket.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
         if len(self._signals) > 1:
             # The exit code that shells give a process that died of a signal.
             return 128 + self._signals[-1]
@@ -108,16 +117,22 @@ class Supervisor:
     def _start(self) -> subprocess.Popen[bytes]:
         ready_read, ready_write = os.pipe()
         try:
+            used = {number for each, number in self._numbers.items() if each.poll() is None}
+            number = min(set(range(self._count)) - used, default=self._count)
+            self._env = {**os.environ, FOLDER: self._folder, NUMBER: str(number)}
             child = self._launch((self._socket.fileno(), self._alive_read, ready_write))
         finally:
             os.close(ready_write)
         self._ready_pipes[child] = ready_read
+        self._numbers[child] = number
         return child
 
     def _launch(self, descriptors: tuple[int, int, int]) -> subprocess.Popen[bytes]:
         command = [*self._command, "--inherited", ",".join(map(str, descriptors))]
         # In a session of its own, so that Ctrl+C signals only the supervisor.
-        return subprocess.Popen(command, pass_fds=descriptors, start_new_session=True)
+        return subprocess.Popen(
+            command, pass_fds=descriptors, start_new_session=True, env=self._env
+        )
 
     def _handle_exit(self, child: subprocess.Popen[bytes], *, is_first: bool) -> int:
         """Restart a process that ended, or stop all and return the exit code."""

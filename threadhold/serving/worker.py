@@ -4,14 +4,17 @@ import asyncio
 import logging
 import os
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import uvloop
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.queue import queue
 from threadhold.program import Program
-from threadhold.serving import descriptors, logs
+from threadhold.serving import descriptors, logs, metrics_text
 from threadhold.serving.heartbeat import Heartbeat
+from threadhold.serving.listen import CannotListen
 from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
 from threadhold.serving.supervisor import require_shared_database
 from threadhold.settings import Settings
@@ -23,7 +26,12 @@ class NothingToDo(RuntimeSqlError):
     """A worker is configured to execute no runs."""
 
 
-def work(program: Program, settings: Settings, heartbeat: Path | None = None) -> None:
+def work(
+    program: Program,
+    settings: Settings,
+    heartbeat: Path | None = None,
+    metrics: tuple[str, int] | None = None,
+) -> None:
     """Execute runs until SIGINT or SIGTERM, then let them finish for the grace period.
 
     A second signal ends the process at once.
@@ -32,6 +40,7 @@ def work(program: Program, settings: Settings, heartbeat: Path | None = None) ->
         program: The program whose app runs, without its port.
         settings: The worker's settings.
         heartbeat: File to touch every few seconds once the worker takes runs.
+        metrics: Address and port of `/metrics`.
 
     Raises:
         RuntimeSqlError: the project cannot be served, or only by one process.
@@ -43,10 +52,15 @@ def work(program: Program, settings: Settings, heartbeat: Path | None = None) ->
     logs.configure(settings.log_level, error_messages=settings.log_error_messages)
     descriptors.raise_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(program, settings, heart))
+        runner.run(_work(program, settings, heart, metrics))
 
 
-async def _work(program: Program, settings: Settings, heart: Heartbeat | None) -> None:
+async def _work(
+    program: Program,
+    settings: Settings,
+    heart: Heartbeat | None,
+    metrics: tuple[str, int] | None,
+) -> None:
     app = program.create_app(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -54,11 +68,18 @@ async def _work(program: Program, settings: Settings, heart: Heartbeat | None) -
 
     def handle_signal(number: int) -> None:
         timer.signalled(number)
+        queue.drain()
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, handle_signal, number)
-    async with app.router.lifespan_context(app):
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(app.router.lifespan_context(app))
+        if metrics is not None:
+            try:
+                await stack.enter_async_context(metrics_text.served(*metrics))
+            except OSError as error:
+                raise CannotListen(*metrics, error) from error
         if heart is not None:
             heart.start()
         logger.info("Working on runs (process %s)", os.getpid())

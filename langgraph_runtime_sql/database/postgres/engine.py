@@ -168,6 +168,10 @@ class PostgresEngine:
         self._refusal: Exception | None = None
         self._is_cut_off = False
 
+    def usage(self) -> dict[str, tuple[int, int, int]]:
+        """Return threads, busy threads and waiting operations, for `read` and `write`."""
+        return {"read": self._readers.usage(), "write": self._writers.usage()}
+
     def start(self) -> None:
         """Do nothing: threads and connections start with the first operations."""
 

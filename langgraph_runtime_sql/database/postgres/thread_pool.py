@@ -86,6 +86,12 @@ class ThreadPool:
                 self._begin()
         return done
 
+    def usage(self) -> tuple[int, int, int]:
+        """Return the most threads, the busy ones, and how much work waits."""
+        with self._lock:
+            busy = len(self._threads) - len(self._idle)
+            return self._limit, busy, len(self._urgent) + len(self._waiting)
+
     def stop(self) -> None:
         """Finish the submitted work, then end the threads. Blocks; repeatable."""
         with self._lock:

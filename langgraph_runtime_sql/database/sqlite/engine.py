@@ -115,6 +115,15 @@ class SqliteEngine:
         self._closed = False
         self._submit_lock = threading.Lock()
 
+    def usage(self) -> dict[str, tuple[int, int, int]]:
+        """Return threads, busy threads and waiting operations, for `read` and `write`."""
+        reading = self._readers._work_queue.qsize()
+        idle = self._readers._idle_semaphore._value
+        started = len(self._readers._threads)
+        writing = self._jobs.qsize()
+        busy = max(0, started - idle)
+        return {"read": (READERS, busy, reading), "write": (1, min(1, writing), writing)}
+
     def start(self) -> None:
         """Start the writer thread."""
         self._writer.start()

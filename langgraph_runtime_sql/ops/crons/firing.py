@@ -27,6 +27,7 @@ from langgraph_runtime_sql.ops.authorization import user_fields
 from langgraph_runtime_sql.ops.crons import misfire
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons.misfire import Decision
+from langgraph_runtime_sql.telemetry import metrics
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -52,6 +53,11 @@ class Firing:
     following: datetime | None
     note: Note
     taken: bool = field(default=False, repr=False)
+
+
+def count_fired(conn: Connection) -> None:
+    """Count a run that a cron has started, once it is committed."""
+    conn.after_commit(lambda: metrics.process().crons.inc())
 
 
 def take_firing() -> Firing | None:

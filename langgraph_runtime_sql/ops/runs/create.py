@@ -19,7 +19,7 @@ from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.limits import members, quotas, stored
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
-from langgraph_runtime_sql.ops.crons.firing import note_fired
+from langgraph_runtime_sql.ops.crons.firing import count_fired, note_fired
 from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
@@ -95,6 +95,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         note_fired(conn, request.firing)
+        count_fired(conn)
     whole = {**row, **owner}
     of_thread = {"thread_id": str(request.thread_id)}
     conn.notes.append(

@@ -36,6 +36,7 @@ from langgraph_runtime_sql.ops.runs.stream import Stream
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.newest_state import refresh_at_rest
 from langgraph_runtime_sql.statuses import ENDED, ROLLBACK, RunStatus
+from langgraph_runtime_sql.telemetry import tracing
 from langgraph_runtime_sql.tenancy import scope
 
 _PENDING = Prepared(
@@ -107,7 +108,7 @@ class Runs:
             assistant_id=assistant,
             run_id=run,
             thread_id=thread or uuid7(),
-            kwargs=kwargs,
+            kwargs=_with_trace(kwargs),
             metadata=dict(value["metadata"] or {}),
             status=status or RunStatus.PENDING,
             multitask_strategy=multitask_strategy,
@@ -375,3 +376,9 @@ def _delete(conn: Connection, row: Row) -> None:
     announce.deleted(conn, row, "the run was deleted")
     announce.dropped(conn, row)
     announce.wake(conn)
+
+
+def _with_trace(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a run with the context of its request, if traces are on."""
+    carrier = tracing.current_carrier()
+    return kwargs if carrier is None else {**kwargs, tracing.KEY: carrier}

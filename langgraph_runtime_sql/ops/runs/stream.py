@@ -22,6 +22,7 @@ from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED, RunStatus
+from langgraph_runtime_sql.stopping import place
 
 # The number of events that a run may be ahead of the database.
 MAX_UNSTORED = 5_000
@@ -80,13 +81,16 @@ class Stream:
                 events = _follow(run, thread, stream_channel, after, ignore_404)
             else:
                 events = _end_of(run, thread, stream_channel, ignore_404)
+            here = place.get()
             async for event, with_id in events:
+                if here is not None and event.order > (0, 0):
+                    here.id = event.id
                 if _wanted(event.name, modes):
                     yield event.name.encode(), event.data, event.id if with_id else None
             if ignore_404:
                 run_result.discard_soon(run, thread)
         except BaseException:
-            if cancel_on_disconnect and is_admitted:
+            if cancel_on_disconnect and is_admitted and not _is_stopping():
                 _cancel_soon(run_id, thread_id)
             raise
         finally:
@@ -162,10 +166,10 @@ async def _follow(
     run_id: UUID, thread_id: UUID, live: Subscription, after: Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
     """Yield events in order, each with whether it is shown with its id."""
-    bus = runtime.current().bus
+    bus, resumable = runtime.current().bus, False
     if after is not None:
         row = await _find(run_id, thread_id)
-        resumable = row is not None and row["kwargs"].get("resumable")
+        resumable = row is not None and bool(row["kwargs"].get("resumable"))
         whole_since = row["created_at"] if row is not None and resumable else None
         live.close()
         live = await bus.follow_run(live.key, after, whole_since=whole_since)
@@ -177,7 +181,10 @@ async def _follow(
         live.close()
     if reader.over == "missing" and not ignore_404:
         yield _not_found(run_id), False
-    elif live.broken and (final := await final_event(run_id)) is not None:
+        return
+    # The log does not have the stream of a client whose server was restarted.
+    is_unknown = after is not None and not bus.logs(resumable=resumable) and reader.found_nothing
+    if (live.broken or is_unknown) and (final := await final_event(run_id)) is not None:
         # A client that waits only for the result needs only this event.
         yield final, False
 
@@ -210,6 +217,11 @@ class _Reader:
         self._is_live = self._bus.is_live(key) if is_live is None else is_live
         self._is_resumable = self._bus.is_resumable(key)
         self._has_yielded = False
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the run was over before any event came."""
+        return self.over == "ended" and not self._has_yielded
 
     async def events(self) -> AsyncIterator[tuple[Event, bool]]:
         """Yield the events, each with whether it is shown with its id."""
@@ -288,6 +300,12 @@ async def final_event(run_id: UUID) -> Event | None:
         return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
 
     return await runtime.current().database.read(fn)
+
+
+def _is_stopping() -> bool:
+    """Return whether this server, and not the client, has ended the stream."""
+    stopping = runtime.current().stopping
+    return stopping is not None and stopping.is_over
 
 
 def _cancel_soon(run_id: Any, thread_id: Any) -> None:

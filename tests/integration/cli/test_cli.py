@@ -128,6 +128,9 @@ def test_each_request_logs_at_most_one_line_of_json(served: Running) -> None:
     httpx.get(f"{served.url}/ok")
     logged_up_to(served, "a/last%0Aone")
     logged = lines(served)[before:]
+    ended = [line for line in logged if line["event"] == "run ended"]
+    assert [line["status"] for line in ended] == ["success"] * 5
+    logged = [line for line in logged if line not in ended]
     assert len(logged) == 16
     assert {line["event"] for line in logged} == {"request"}
     waited = next(line for line in logged if line["path"] == "/runs/wait")
@@ -338,7 +341,7 @@ def test_project_is_served_at_its_mount_prefix(project: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "http": {"mount_prefix": "/api"}}))
     command = [sys.executable, "-c", SERVED_AT]
     said = subprocess.check_output(command, cwd=project, env=environment(), timeout=120)
-    assert json.loads(said.splitlines()[-1]) == ["/health", "/", "/assets/{name}", "/api"]
+    assert json.loads(said.splitlines()[-1]) == ["/health", "/ok", "/", "/assets/{name}", "/api"]
 
 
 def test_help_lists_each_command_and_no_hidden_option(tmp_path: Path) -> None:

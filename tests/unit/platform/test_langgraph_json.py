@@ -1,6 +1,7 @@
 """Reading a langgraph.json, and the environment made from it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,21 @@ def section(name: str, config: ConfigFile, **changes: Any) -> dict[str, Any]:
     assert value is not None
     parsed: dict[str, Any] = json.loads(value)
     return parsed
+
+
+def test_dev_allows_pages_of_this_machine(project: Path) -> None:
+    for given in (None, {"allow_origin_regex": "https://.*[.]example"}):
+        path = write(project, http={"cors": given} if given else {})
+        cors = section("LANGGRAPH_HTTP", read_config(path), studio=True)["cors"]
+        allowed = re.compile(cors["allow_origin_regex"]).fullmatch
+        for origin in ("http://localhost:5173", "https://127.0.0.1", "http://[::1]:3000"):
+            assert allowed(origin)
+        assert not allowed("http://localhost.evil.example")
+        assert bool(allowed("https://a.example")) is (given is not None)
+        assert (
+            "allow_origin_regex" not in section("LANGGRAPH_HTTP", read_config(path))["cors"]
+            or given
+        )
 
 
 def test_paths_are_relative_to_the_config_file(

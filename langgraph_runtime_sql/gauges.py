@@ -1,0 +1,141 @@
+"""Gauges: what the database and the process know, read when somebody scrapes `/metrics`.
+
+The values are at most `FRESH_SECONDS` old, so that many scrapes cost no more than one.
+"""
+
+import asyncio
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, bindparam, func, literal_column, select
+
+from langgraph_runtime_sql import metrics, runtime
+from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
+from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.tenancy import scope
+
+FRESH_SECONDS = 5.0
+# The size of a database is slower to find.
+SIZE_SECONDS = 60.0
+
+_DUE = Prepared(
+    select(func.count().label("depth"), func.min(runs.c.created_at).label("oldest")).where(
+        runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("now")
+    )
+)
+_RUNNING = Prepared(
+    select(
+        func.count().label("running"),
+        func.count().filter(runs.c.lease_until < bindparam("now")).label("expired"),
+    ).where(runs.c.status == RUNNING_LITERAL)
+)
+_SIZES = {
+    "sqlite": Prepared(
+        lambda: select(
+            literal_column(
+                "(SELECT page_count FROM pragma_page_count())"
+                " * (SELECT page_size FROM pragma_page_size())",
+                BigInteger,
+            ).label("whole")
+        )
+    ),
+    "postgresql": Prepared(
+        lambda: select(
+            literal_column("pg_database_size(current_database())", BigInteger).label("whole"),
+            literal_column("pg_total_relation_size('event_segments')", BigInteger).label("events"),
+        )
+    ),
+}
+
+
+class Gauges(NamedTuple):
+    """The gauges, by what they show."""
+
+    depth: Any
+    oldest: Any
+    running: Any
+    expired: Any
+    slots: Any
+    active: Any
+    database_bytes: Any
+    event_bytes: Any
+    threads: Any
+    busy_threads: Any
+    waiting: Any
+
+
+@cache
+def gauges() -> Gauges:
+    """Return the gauges; the first call registers them."""
+    from prometheus_client import Gauge
+
+    slots = Gauge("threadhold_slots", "Runs that this process may execute at once")
+    active = Gauge("threadhold_slots_active", "Runs that this process executes now: its leases")
+    slots.set_function(lambda: metrics.workers.max)
+    active.set_function(lambda: metrics.workers.active)
+    return Gauges(
+        Gauge("threadhold_queue_depth", "Due runs that wait, of all processes"),
+        Gauge("threadhold_queue_oldest_seconds", "How long the oldest due run has waited"),
+        Gauge("threadhold_leases", "Runs that execute, of all processes"),
+        Gauge("threadhold_leases_expired", "Runs whose lease has ended, of all processes"),
+        slots,
+        active,
+        Gauge("threadhold_database_bytes", "Size of the database"),
+        Gauge("threadhold_event_log_bytes", "Size of the event log; Postgres only"),
+        Gauge("threadhold_database_threads", "Threads of the database pool", ["kind"]),
+        Gauge("threadhold_database_threads_busy", "Threads that execute an operation", ["kind"]),
+        Gauge("threadhold_database_waiting", "Operations that wait for a thread", ["kind"]),
+    )
+
+
+class _Sampler:
+    """Reads the database for the gauges, once for all scrapes of a few seconds."""
+
+    def __init__(self) -> None:
+        self._sampled = self._sized = float("-inf")
+        self._lock: asyncio.Lock | None = None
+
+    async def sample(self) -> None:
+        """Set the gauges from the database, unless they are fresh."""
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        async with self._lock:
+            now = elapsed()
+            if now - self._sampled < FRESH_SECONDS:
+                return
+            with_size = now - self._sized >= SIZE_SECONDS
+            database = runtime.current().database
+            with scope.within(scope.EVERYTHING):
+                found = await database.read(lambda conn: _read(conn, with_size=with_size))
+            shown = gauges()
+            shown.depth.set(found["depth"])
+            shown.oldest.set(found["oldest"])
+            shown.running.set(found["running"])
+            shown.expired.set(found["expired"])
+            for kind, (threads, busy, waiting) in database.usage().items():
+                shown.threads.labels(kind).set(threads)
+                shown.busy_threads.labels(kind).set(busy)
+                shown.waiting.labels(kind).set(waiting)
+            if with_size:
+                shown.database_bytes.set(found["whole"])
+                if "events" in found:
+                    shown.event_bytes.set(found["events"])
+                self._sized = now
+            self._sampled = now
+
+
+def _read(conn: Connection, *, with_size: bool) -> dict[str, Any]:
+    now = conn.now()
+    due, running = conn.fetchone(_DUE, {"now": now}), conn.fetchone(_RUNNING, {"now": now})
+    if due is None or running is None:
+        raise LookupError("an aggregate has no row")
+    found = {**due, **running}
+    found["oldest"] = 0 if due["oldest"] is None else (now - due["oldest"]).total_seconds()
+    if with_size:
+        found |= conn.fetchone(_SIZES[conn.dialect_name]) or {}
+    return found
+
+
+sampler = _Sampler()

@@ -1,0 +1,98 @@
+"""Stopping: what the streams and runs of this process do between the signal and the end.
+
+From the signal on, runs and streams go on for the grace period. Then the remaining runs return to
+the queue. After them the remaining streams end, so that a client misses no event of this process.
+"""
+
+import asyncio
+import signal
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql.errors import RuntimeSqlError
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the reader of a run's stream is.
+
+    Attributes:
+        id: Id of the last event that the stream has yielded, also if its client is not shown it;
+            `-1` before the first.
+    """
+
+    id: bytes = b"-1"
+
+
+place: ContextVar[Place | None] = ContextVar("place", default=None)
+"""The place of the stream that this task sends. The reader of the stream keeps it up to date."""
+
+
+class StreamHandedOver(RuntimeSqlError):
+    """The server stops: the client continues at another process, or after the restart."""
+
+
+def server_stops() -> bool:
+    """Return whether uvicorn, which handles the signals of a host, has begun to stop."""
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return getattr(server, "should_exit", False) is True
+
+
+class Stopping:
+    """The end of a process. It belongs to the event loop that creates it.
+
+    Args:
+        grace_seconds: Time from the signal for runs and streams to end by themselves.
+    """
+
+    def __init__(self, grace_seconds: float) -> None:
+        self._grace = grace_seconds
+        self._loop = asyncio.get_running_loop()
+        self._began: float | None = None
+        self._begun, self._over = asyncio.Event(), asyncio.Event()
+
+    def begin(self) -> None:
+        """Begin the grace period. Repeatable, from any thread and from a signal handler."""
+        if self._began is None:
+            self._began = elapsed()
+            self._loop.call_soon_threadsafe(self._begun.set)
+
+    def end(self) -> None:
+        """Let the remaining streams end. Repeatable."""
+        self.begin()
+        self._over.set()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process is about to stop."""
+        return self._began is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the remaining streams end now."""
+        return self._over.is_set()
+
+    @property
+    def seconds_left(self) -> float:
+        """The rest of the grace period, in seconds; all of it before the signal."""
+        if self._began is None:
+            return self._grace
+        return max(0.0, self._began + self._grace - elapsed())
+
+    async def wait_begun(self) -> None:
+        """Wait for the signal."""
+        await self._begun.wait()
+
+    async def wait_over(self, timeout: float | None = None) -> bool:
+        """Wait until the remaining streams end, and return whether they do.
+
+        Args:
+            timeout: Seconds to wait at most.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self._over.wait()
+        except TimeoutError:
+            return False
+        return True

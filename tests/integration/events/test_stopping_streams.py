@@ -1,0 +1,318 @@
+"""SIGTERM while clients stream: streams go on, and a client that is cut off continues elsewhere."""
+
+import asyncio
+import json
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import httpx
+import pytest
+from langgraph_sdk import get_client
+
+from tests.support import databases, served
+from tests.support.javascript import JAVASCRIPT
+from tests.support.processes import (
+    GRAPHS,
+    Running,
+    environment,
+    fork_server,
+    free_port,
+    stop,
+    threadhold,
+)
+from tests.support.served import client, events_of
+
+pytestmark = [pytest.mark.usefixtures("each_database", "packages"), pytest.mark.timeout(300)]
+
+PATIENCE = 90.0
+# Longer than the half second after which all streams used to end.
+LONG: dict[str, Any] = {"n": 40, "delay": 0.05, "mode": "custom"}
+
+
+class Started:
+    """Start servers on one database, and stop the remaining ones at the end."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+
+    async def __call__(self, grace: str, port: int | None = None) -> Running:
+        port = port or free_port()
+        log = self._folder / f"{port}.log"
+        log.touch()
+        command = threadhold("serve", "--config", GRAPHS / "langgraph.json", "--port", str(port))
+        env = {
+            "DATABASE_URL": databases.url(self._folder / "data.db"),
+            "SHUTDOWN_GRACE_SECONDS": grace,
+        }
+        process = fork_server().start(command, str(self._folder), str(log), environment(**env))
+        self._stack.callback(stop, process)
+        server = Running(f"http://127.0.0.1:{port}", process, log)
+        async with asyncio.timeout(PATIENCE), httpx.AsyncClient() as http:
+            while True:
+                try:
+                    if (await http.get(f"{server.url}/ok")).is_success:
+                        return server
+                except httpx.TransportError:
+                    await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Started]:
+    with ExitStack() as stack:
+        yield Started(tmp_path, stack)
+
+
+async def ended(server: Running) -> int:
+    return await asyncio.to_thread(server.process.wait, PATIENCE)
+
+
+def numbers(events: list[served.Event]) -> list[int]:
+    return [json.loads(each.data)["i"] for each in events if each.name == "custom"]
+
+
+async def read(server: Running, asked: dict[str, Any], go: asyncio.Event) -> list[served.Event]:
+    """Stream a new run, set `go` after its third token, and return the events until the end."""
+    found: list[served.Event] = []
+    async with client(server) as api:
+        body = {"assistant_id": "tokens", "input": asked, "stream_mode": ["custom"]}
+        try:
+            async with api.stream("POST", "/runs/stream", body) as events:
+                async for event in events:
+                    found.append(event)
+                    if event.name == "custom" and len(found) > 3:
+                        go.set()
+        except httpx.RemoteProtocolError:
+            assert found[-1].name == "resume"
+    return found
+
+
+async def test_streams_go_on_until_their_run_ends(start: Started) -> None:
+    server = await start("60")
+    go = asyncio.Event()
+    async with client(server) as api, asyncio.TaskGroup() as group:
+        idle = await api.thread()
+        run = group.create_task(read(server, LONG, go))
+        thread = group.create_task(api.events("GET", f"/threads/{idle}/stream"))
+        events = group.create_task(
+            api.events("POST", f"/threads/{idle}/stream/events", {"channels": ["lifecycle"]})
+        )
+        await go.wait()
+        server.process.send_signal(signal.SIGTERM)
+    assert numbers(run.result()) == [*range(LONG["n"])]
+    # Streams of a thread without a run end at once, and say how to resume.
+    for each in (thread, events):
+        assert [event.name for event in each.result()] == ["resume"]
+        assert json.loads(each.result()[0].data)["path"].startswith(f"/threads/{idle}/stream")
+    assert await ended(server) in (0, -signal.SIGTERM)
+    assert '"level":"error"' not in server.log.read_text().replace(" ", "")
+
+
+async def test_streams_end_after_the_grace_period_and_say_how_to_resume(start: Started) -> None:
+    """The next process continues each run; a client gets every token of each attempt once."""
+    server = await start("1")
+    asked = {**LONG, "n": 120}
+    async with client(server) as api:
+        thread = await api.thread()
+        body = {
+            "assistant_id": "tokens",
+            "input": asked,
+            "stream_mode": ["custom"],
+            "stream_resumable": True,
+            # The server's own stop is no disconnect of the client.
+            "on_disconnect": "cancel",
+        }
+        first: list[served.Event] = []
+        with pytest.raises(httpx.RemoteProtocolError):
+            async with api.stream("POST", f"/threads/{thread}/runs/stream", body) as events:
+                async for event in events:
+                    first.append(event)
+                    if len(first) == 5:
+                        server.process.send_signal(signal.SIGTERM)
+    *before, last = first
+    resume = json.loads(last.data)
+    assert last.name == resume["type"] == "resume"
+    assert resume["last_event_id"] == before[-1].id == last.id
+    assert await ended(server) in (0, -signal.SIGTERM)
+    log = server.log.read_text()
+    assert "StreamHandedOver" not in log and "Traceback" not in log
+
+    following = await start("60")
+    async with client(following) as api:
+        after = await api.events(
+            "GET", resume["path"], headers={"Last-Event-ID": resume["last_event_id"]}
+        )
+    begun = numbers(before)
+    assert begun == [*range(len(begun))]
+    # What the first attempt streamed before it returned to the queue, and then the second one.
+    again = next(at for at, each in enumerate(after) if each.name == "metadata")
+    # A stop does not count as an attempt.
+    assert json.loads(after[again].data)["attempt"] == 1
+    rest = numbers(after[:again])
+    assert rest == [*range(len(begun), len(begun) + len(rest))]
+    assert numbers(after[again:]) == [*range(asked["n"])]
+    assert not {"error", "resume"} & {each.name for each in after}
+
+
+async def over_http(url: str, asked: dict[str, Any] = LONG) -> list[int]:
+    """Stream a run and reconnect as the last event says."""
+    found: list[served.Event] = []
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
+        made = await _retried(http, "POST", "/threads", json={})
+        path = f"/threads/{made.json()['thread_id']}/runs/stream"
+        body = {"assistant_id": "tokens", "input": asked, "stream_mode": ["custom"]}
+        method, options = "POST", cast("dict[str, Any]", {"json": body})
+        while True:
+            try:
+                async with http.stream(method, path, **options) as answer:
+                    assert answer.is_success
+                    async for event in events_of(answer):
+                        found.append(event)
+                return numbers(found)
+            except httpx.ConnectError:
+                await asyncio.sleep(0.05)
+            except httpx.RemoteProtocolError:
+                assert found and found[-1].name == "resume"
+                told = json.loads(found[-1].data)
+                method, path = "GET", told["path"]
+                options = {"headers": {"Last-Event-ID": told["last_event_id"]}}
+
+
+async def _retried(http: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
+    while True:
+        try:
+            return (await http.request(method, path, **options)).raise_for_status()
+        except httpx.TransportError:
+            await asyncio.sleep(0.05)
+
+
+async def over_python(url: str, asked: dict[str, Any] = LONG) -> list[int]:
+    """Stream a run with the Python SDK, which reconnects by itself."""
+    sdk = get_client(url=url)
+    thread = (await sdk.threads.create())["thread_id"]
+    stream = sdk.runs.stream(
+        thread, "tokens", input=asked, stream_mode="custom", stream_resumable=True
+    )
+    found = [each async for each in stream]
+    assert not [each for each in found if each.event == "error"]
+    await sdk.aclose()
+    return [each.data["i"] for each in found if each.event == "custom"]
+
+
+async def over_javascript(url: str, asked: dict[str, Any] = LONG) -> list[int]:
+    """Stream a run with the JavaScript SDK, which reconnects by itself."""
+    process = await asyncio.create_subprocess_exec(
+        *("node", str(JAVASCRIPT / "stream.mjs"), url, "tokens", json.dumps(asked)),
+        stdout=subprocess.PIPE,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    found = [json.loads(line) for line in said.splitlines()]
+    assert not [each for each in found if each["event"] == "error"]
+    return [each["data"]["i"] for each in found if each["event"] == "custom"]
+
+
+CLIENTS = (over_http, over_python, over_javascript)
+
+
+async def test_clients_continue_by_themselves_after_the_grace_period(start: Started) -> None:
+    server = await start("1")
+    port = int(server.url.rpartition(":")[2])
+    asked = {**LONG, "n": 100}
+    async with client(server) as api, asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(server.url, asked)) for one in CLIENTS]
+        async with asyncio.timeout(PATIENCE):
+            while (await api.post("/threads/count", {"status": "busy"})) != len(CLIENTS):
+                await asyncio.sleep(0.05)
+        server.process.send_signal(signal.SIGTERM)
+        assert await ended(server) in (0, -signal.SIGTERM)
+        await start("60", port)
+    for task in tasks:
+        found = task.result()
+        # What came of the first attempt, and all of the second one.
+        before = len(found) - asked["n"]
+        assert before > 0
+        assert found == [*range(before), *range(asked["n"])]
+
+
+@pytest.mark.only("postgresql")  # A SQLite file has one process.
+async def test_a_rolling_restart_loses_and_repeats_nothing(start: Started) -> None:
+    """Three processes behind a load balancer are replaced one by one under streaming load."""
+    servers = [await start("30") for _ in range(3)]
+    async with balanced([int(each.url.rpartition(":")[2]) for each in servers]) as balancer:
+        done: list[list[int]] = []
+        rolled = asyncio.Event()
+
+        async def load(one: Any) -> None:
+            while not rolled.is_set():
+                done.append(await one(balancer.url))
+
+        async with asyncio.TaskGroup() as group:
+            for one in CLIENTS * 2:
+                group.create_task(load(one))
+            for at, server in enumerate(servers):
+                seen = len(done)
+                while len(done) == seen:
+                    await asyncio.sleep(0.05)
+                # The load balancer sends no new connections to a process that stops.
+                balancer.ports.remove(int(server.url.rpartition(":")[2]))
+                server.process.send_signal(signal.SIGTERM)
+                assert await ended(server) in (0, -signal.SIGTERM)
+                servers[at] = new = await start("30")
+                balancer.ports.append(int(new.url.rpartition(":")[2]))
+            rolled.set()
+    assert len(done) >= len(CLIENTS) * 2
+    for each in done:
+        assert each == [*range(LONG["n"])]
+
+
+class Balancer(NamedTuple):
+    """A load balancer of TCP connections.
+
+    Attributes:
+        ports: Ports of the servers; each new connection takes the next one.
+    """
+
+    url: str
+    ports: list[int]
+
+
+@asynccontextmanager
+async def balanced(ports: list[int]) -> AsyncIterator[Balancer]:
+    """Run a load balancer until the end of the block."""
+    connections: set[asyncio.Task[Any]] = set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        # What is in the buffers still goes out.
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections.add(task)
+        ports.append(ports.pop(0))
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", ports[-1])
+        try:
+            await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+        finally:
+            connections.discard(task)
+            for each in (writer, far_writer):
+                each.transport.abort()
+
+    port = free_port()
+    server = await asyncio.start_server(serve, "127.0.0.1", port)
+    try:
+        yield Balancer(f"http://127.0.0.1:{port}", ports)
+    finally:
+        server.close()
+        left = [*connections]
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,154 @@
+"""Ends of streams: let open event streams survive a SIGTERM until their run ends.
+
+sse-starlette ends all streams half a second after the signal. Here a stream of a run goes on until
+its run ends, a stream of a thread until no run of the thread is in flight, and both at most for the
+grace period. Then the last event, `resume`, says where and after which event to continue.
+
+The client libraries reconnect after a connection that breaks, and take one that ends for the end
+of the run. So the stream of a run, whose answer names a `Location`, is cut off after that event.
+"""
+
+import asyncio
+import logging
+import sys
+from typing import Any
+from uuid import UUID
+
+import orjson
+from starlette.types import Message, Receive, Scope, Send
+
+from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql.errors import NotStarted
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.stopping import Place, Stopping, StreamHandedOver, place
+from langgraph_runtime_sql.telemetry import metrics
+
+# How often a stream of a thread looks whether a run of it is in flight, during a stop.
+LOOK_SECONDS = 0.5
+RESUME = "resume"
+
+
+def install() -> None:
+    """Replace the end of the streams of `langgraph_api`. Repeatable."""
+    from langgraph_api.sse import EventSourceResponse
+
+    stock: Any = EventSourceResponse
+    if getattr(stock, "hands_over", False):
+        return
+    send_all = stock.__call__
+
+    async def call(self: Any, scope: Scope, receive: Receive, send: Send) -> None:
+        self.sender = _Sender(self, scope, send)
+        token = place.set(self.sender.place)
+        counted = metrics.process()
+        counted.streams.inc()
+        try:
+            await send_all(self, scope, receive, self.sender.send)
+        finally:
+            place.reset(token)
+            counted.streams.dec()
+        await self.sender.hand_over()
+
+    async def listen(self: Any) -> None:
+        await self.sender.wait_end()
+
+    stock.hands_over = True
+    stock.__call__ = call
+    stock._listen_for_exit_signal = stock.listen_for_exit_signal = listen
+    for name in ("uvicorn.error", "langgraph_api.server"):
+        logging.getLogger(name).addFilter(_is_no_hand_over)
+
+
+def _is_no_hand_over(record: logging.LogRecord) -> bool:
+    """Keep a stream that the server cut off on purpose out of the log of errors."""
+    # The access line is written while the error passes.
+    error = record.exc_info[1] if record.exc_info else sys.exception()
+    return not isinstance(error, StreamHandedOver)
+
+
+class _Sender:
+    """Sends one stream, and knows where it is.
+
+    Attributes:
+        place: Where the reader of a run's stream is.
+    """
+
+    def __init__(self, response: Any, scope: Scope, send: Send) -> None:
+        self.place = Place()
+        self._send = send
+        self._location: str | None = response.headers.get("location")
+        self._path = self._location or scope["path"]
+        self._thread = None if self._location else scope.get("path_params", {}).get("thread_id")
+        # The last event that has been sent, and the place after it.
+        self._last, self._sent = b"", self.place.id
+        self._is_cut = self._is_complete = False
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on, unless it completes a stream that was cut off."""
+        await self._send(message)
+        if message["type"] == "http.response.body":
+            if not message.get("more_body"):
+                self._is_complete = True
+            elif not message["body"].startswith(b":"):
+                self._last, self._sent = message["body"], self.place.id
+
+    async def wait_end(self) -> None:
+        """Wait until the server ends the stream."""
+        try:
+            stopping = runtime.current().stopping
+        except NotStarted:
+            stopping = None
+        if stopping is None:
+            # Until the client or the run ends it.
+            await asyncio.Event().wait()
+            return
+        await stopping.wait_begun()
+        if self._thread is None:
+            await stopping.wait_over()
+        else:
+            await self._wait_idle(stopping, UUID(self._thread))
+        self._is_cut = True
+
+    async def _wait_idle(self, stopping: Stopping, thread_id: UUID) -> None:
+        was_idle = False
+        while not await stopping.wait_over(LOOK_SECONDS):
+            is_idle = not await runtime.current().database.read(
+                lambda conn: run_rows.any_in_flight(conn, thread_id)
+            )
+            # Its last events are on their way after the first look.
+            if is_idle and was_idle:
+                return
+            was_idle = is_idle
+
+    async def hand_over(self) -> None:
+        """Send the last event of a stream that the server has cut off.
+
+        Raises:
+            StreamHandedOver: the stream is that of a run, so its connection must break.
+        """
+        if not self._is_cut or self._is_complete:
+            return
+        metrics.process().cut_streams.inc()
+        cursor = _id_of(self._last) or (self._sent if self._location else None)
+        data = {
+            "type": RESUME,
+            "reason": "The server stops. Continue with this id, at this path.",
+            "path": self._path,
+            "last_event_id": None if cursor is None else cursor.decode(),
+        }
+        lines = [b"event: resume", b"data: " + orjson.dumps(data)]
+        if cursor is not None:
+            lines.append(b"id: " + cursor)
+        body = b"\r\n".join([*lines, b"retry: 1000", b"", b""])
+        is_last = self._location is None
+        await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
+        if not is_last:
+            raise StreamHandedOver
+
+
+def _id_of(event: bytes) -> bytes | None:
+    """Return the id of a sent event."""
+    for line in event.splitlines():
+        if line.startswith(b"id: "):
+            return line[4:]
+    return None

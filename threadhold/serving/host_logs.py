@@ -1,0 +1,69 @@
+"""Host logs: let the lines of the platform be plain ones in the logs of a host app.
+
+`langgraph_api` configures structlog if nobody has. Then the lines of a host that configures only
+`logging` contain whole dicts, with the traceback inside.
+"""
+
+import logging
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict
+
+from threadhold.serving import run_lines
+
+# Fields that a formatter of the host shows itself, or that repeat the text of the line.
+_HIDDEN = ("logger", "level", "event", "exc_info", "stack_info", "request_id_header")
+# The access line of langgraph_api, which repeats that of the server.
+ACCESS = "langgraph_api.server"
+
+
+def configure() -> None:
+    """Configure structlog for a host, unless the host has configured it."""
+    logging.getLogger(ACCESS).addFilter(_is_needed)
+    if structlog.is_configured():
+        return
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            run_lines.add_run,
+            run_lines.shorten_refusal,
+            run_lines.drop_stopped,
+            run_lines.trace_once,
+            as_line,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def as_line(_: Any, __: str, event: EventDict) -> tuple[tuple[str, str], dict[str, Any]]:
+    """Return the arguments of a call of `logging`: one line of text, and the error.
+
+    The fields are also attributes of the record, under `threadhold`, for a formatter of the host.
+    """
+    text = str(event["event"])
+    if event.get("logger") == ACCESS:
+        fields = {}
+    else:
+        fields = {
+            name: value
+            for name, value in event.items()
+            if name not in _HIDDEN and value not in (None, "", "None")
+        }
+    shown = " ".join(f"{name}={value}" for name, value in fields.items())
+    options: dict[str, Any] = {"extra": {"threadhold": fields}}
+    if exc_info := event.get("exc_info"):
+        options["exc_info"] = exc_info
+    # With a parameter, because a text may contain a percent sign.
+    return ("%s", f"{text} {shown}".strip().replace("\n", " ")), options
+
+
+def _is_needed(record: logging.LogRecord) -> bool:
+    """Return whether a line of langgraph_api says what the server's access line does not."""
+    access = logging.getLogger("uvicorn.access")
+    return record.levelno >= logging.ERROR or not access.handlers
