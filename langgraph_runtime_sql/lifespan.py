@@ -25,6 +25,7 @@ from langgraph_runtime_sql.queue.node_threads import NodeThreads
 from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.store.store import configured as configured_store
 from langgraph_runtime_sql.tenancy import scope, tenants
+from langgraph_runtime_sql.webhooks.delivery import Delivery
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -201,6 +202,11 @@ async def _start(
     await opened.database.write(lambda conn: retire_system_assistants(conn, graphs))
     if recovered := await recovery.recover():
         logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
+    delivery = Delivery(opened)
+    opened.deliver_webhooks = delivery.wake
+    # After the queue has stopped, whose last runs may have webhooks.
+    stack.push_async_callback(delivery.stop)
+    tasks.create_task(delivery.run())
     if config.N_JOBS_PER_WORKER > 0:
         # Not in the group, which would give its workers no grace period.
         work = queue.Queue(opened, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)

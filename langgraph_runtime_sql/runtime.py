@@ -4,6 +4,7 @@ The lifespan creates it, and operations get it from `current()`: `langgraph_api`
 methods, which cannot receive it as an argument.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -45,6 +46,7 @@ class Runtime:
         options: The runtime's options.
         hooks: The host's object with hooks, or None.
         queue: The process's queue while it works; None in a process that executes no runs.
+        deliver_webhooks: Wakes the delivery of webhooks; called from any thread.
     """
 
     database: Database
@@ -53,6 +55,7 @@ class Runtime:
     options: Options = field(default_factory=Options)
     hooks: Any = None
     queue: RunQueue | None = None
+    deliver_webhooks: Callable[[], None] | None = None
 
 
 current = process.current

@@ -30,6 +30,7 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
+from langgraph_runtime_sql.webhooks import signing
 from threadhold import (
     checkpoint_events,
     event_streaming,
@@ -163,6 +164,9 @@ class LangGraphPlatform:
         allow_private_webhooks: Also call webhooks at private addresses, and by
             plain http. Loopback stays refused unless the config's
             `webhooks.url.disable_loopback` is false.
+        webhook_secrets: Secrets that sign webhooks by the Standard Webhooks scheme, such as
+            `whsec_...`, the newest first. Each tenant gets a key derived from them
+            (`threadhold webhooks secret`). Without one, webhooks are not signed.
         public_url: URL at which clients reach this API, with the mount prefix. Agent cards and
             the OpenAPI description name it. Without it their URLs are relative, except for
             requests to a loopback name.
@@ -206,6 +210,7 @@ class LangGraphPlatform:
         max_json_nodes: int = json_limits.DEFAULT_VALUES,
         max_json_depth: int = json_limits.MAX_DEPTH,
         allow_private_webhooks: bool = False,
+        webhook_secrets: Iterable[str] = (),
         public_url: str | None = None,
         docs_page: bool = True,
         studio: bool = False,
@@ -252,6 +257,7 @@ class LangGraphPlatform:
                 redis_prefix=redis_prefix,
                 audit=audit_log,
                 audit_days=audit_retention_days,
+                webhook_secrets=_webhook_keys(webhook_secrets),
                 old_aes_keys=tuple(key.encode() for key in old_aes_keys),
                 limits=file.limits,
                 retention=file.retention,
@@ -333,6 +339,13 @@ def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) ->
     require_clients(database_url, redis_url)
     if file.sections["store"].get("index"):
         require("vectors", f"{file.source}: store.index")
+
+
+def _webhook_keys(secrets: Iterable[str]) -> tuple[bytes, ...]:
+    try:
+        return tuple(signing.read_secret(each) for each in secrets)
+    except ValueError as error:
+        raise ConfigError(f"webhook_secrets: {error}") from error
 
 
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:

@@ -345,6 +345,29 @@ crons = Table(
     Index(None, "thread_id"),
 )
 
+# Webhooks to deliver; see `webhooks.outbox`. A delivered one is deleted, a dead letter stays. The
+# run and its thread may be gone.
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("webhook_id", Id, primary_key=True),
+    Column("run_id", Id, nullable=False),
+    Column("status", Text, nullable=False),
+    # The address and the body, which may contain what people typed.
+    Column("message", Sealed("webhooks", "webhook_id"), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
+    # After this time without an answer, the row is dead.
+    Column("give_up_at", Timestamp, nullable=False),
+    # Until this date other processes skip the row, because one is delivering it.
+    Column("claimed_until", Timestamp),
+    Column("error", Text),
+    Column("tenant", Text),
+    Index(None, "status", "due_at"),
+    Index(None, "run_id"),
+)
+
 # Data keys, encrypted by the master key; see `encryption`. An erased key keeps its row without
 # `wrapped`. The tenant is empty for rows without one.
 tenant_keys = Table(

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import alive, request_context, runtime
+from langgraph_runtime_sql import alive, json_codec, request_context, runtime
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
@@ -28,6 +28,7 @@ from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
 from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
 from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.tenancy import scope
+from langgraph_runtime_sql.webhooks import outbox
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -85,7 +86,6 @@ class Queue:
         self._wake = asyncio.Event()
         # Attempts in `active` that had lost their lease at the last renewal.
         self._gone: set[tuple[str, int]] = set()
-        self._webhooks: set[asyncio.Task[None]] = set()
         self._stuck_runs = StuckRuns()
         # Held while claiming: a sweep would take a claimed run that is not in `active` for lost.
         self._claiming = asyncio.Lock()
@@ -199,8 +199,8 @@ class Queue:
             else:
                 await self._hand_back(run, attempt)
         else:
-            if result and result["webhook"]:
-                self._call_webhook(result)
+            if temporary and result and result["webhook"]:
+                await self._complete_webhook(run["run_id"], result)
 
     async def _run_worker(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
         from langgraph_api.graph import is_js_graph
@@ -243,12 +243,19 @@ class Queue:
             # The sweep finds the run.
             logger.exception("Ending a run failed", action="give_up_failed")
 
-    def _call_webhook(self, result: Any) -> None:
-        from langgraph_api.webhook import call_webhook
-
-        task = asyncio.create_task(call_webhook(result), name=f"webhook-{result['run']['run_id']}")
-        self._webhooks.add(task)
-        task.add_done_callback(self._webhooks.discard)
+    async def _complete_webhook(self, run_id: Any, result: Any) -> None:
+        """Add the result of a stateless run, of which no row is left, to its webhook."""
+        outcome = {
+            "status": result["status"],
+            "values": result["checkpoint"] and result["checkpoint"]["values"],
+        }
+        if (error := result["exception"]) is not None:
+            outcome["error"] = json_codec.plain(error)
+        try:
+            await self._runtime.database.write(lambda conn: outbox.complete(conn, run_id, outcome))
+        except Exception:
+            # It is sent without them.
+            logger.exception("Completing a webhook failed", action="webhooks_failed")
 
     async def _repeat(
         self,
@@ -384,8 +391,6 @@ class Queue:
                 task.cancel("The server is stopping")
             await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
         await self._hand_back_rest()
-        if self._webhooks:
-            await asyncio.wait(self._webhooks, timeout=ABANDON_SECONDS)
         if self._loops is not None:
             self._loops.close()
 

@@ -51,6 +51,7 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
             "thread_labels",
             "runs",
             "crons",
+            "webhooks",
             "revocations",
             "audit_entries",
             "limit_usage",

@@ -30,6 +30,7 @@ from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
+from langgraph_runtime_sql.webhooks import outbox
 
 # A live process renews its leases three times in this period.
 LEASE = timedelta(seconds=run_claim.LEASE_SECONDS)
@@ -102,9 +103,20 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
         *_threads(conn),
         *_labels(conn),
         *_crons(conn),
+        *_webhooks(conn),
         *_checkpoints(conn),
         *_segments(conn),
     ]
+
+
+def _webhooks(conn: Connection) -> Iterator[Finding]:
+    for row in outbox.listed(conn, "dead", None, MAX_WEBHOOKS):
+        yield Finding(
+            "webhook",
+            str(row["webhook_id"]),
+            f"not delivered after {row['attempts']} attempts: {row['error']}",
+            "`threadhold webhooks replay ID` sends it again; it is deleted after 30 days",
+        )
 
 
 def _role(conn: Connection) -> Iterator[Finding]:
@@ -145,6 +157,8 @@ def _references(conn: Connection) -> Iterator[Finding]:
 
 
 # Without the encrypted columns, which need a key.
+MAX_WEBHOOKS = 100
+
 _RUN = [column for column in runs.c if not isinstance(column.type, Sealed)]
 
 

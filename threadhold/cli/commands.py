@@ -18,6 +18,7 @@ from threadhold.cli.options import (
     settings_options,
 )
 from threadhold.cli.tenant import tenant
+from threadhold.cli.webhooks import webhooks
 from threadhold.config_file import read_config
 from threadhold.program import Program
 from threadhold.settings import Settings
@@ -183,4 +184,4 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant)
+ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant, webhooks)

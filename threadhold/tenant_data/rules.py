@@ -59,6 +59,7 @@ RUNTIME: tuple[Rule, ...] = (
     Rule("thread_labels", TENANT, export=False),
     Rule("runs", TENANT),
     Rule("crons", TENANT),
+    Rule("webhooks", TENANT),
     Rule("threads", TENANT),
     Rule("assistant_versions", TENANT),
     Rule("assistants", TENANT),
