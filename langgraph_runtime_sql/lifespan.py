@@ -16,6 +16,7 @@ from langgraph_runtime_sql.events import retention
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.events.redis import url
 from langgraph_runtime_sql.limits import stored_count
+from langgraph_runtime_sql.ops import idempotency
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
@@ -278,6 +279,7 @@ async def _sweep_events(opened: Runtime) -> None:
                 opened.options.retention,
                 ttl_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS),
             )
+            await opened.database.write(idempotency.expire)
         except Exception:
             logger.exception("Event sweep failed", action="event_sweep_failed")
 

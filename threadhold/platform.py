@@ -47,6 +47,7 @@ from threadhold.http import (
     audit,
     authentication,
     guards,
+    idempotency,
     json_limits,
     openapi,
     public_url,
@@ -442,6 +443,7 @@ def _load(claim: _Claim) -> Starlette:
         private_network=claim.private_network,
     )
     app.add_middleware(sessions.SessionGuard)
+    idempotency.install(app.router.routes, claim.options.tenant_key)
     rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     audit.install(app, permission=claim.audit_permission)

@@ -368,6 +368,22 @@ webhooks = Table(
     Index(None, "run_id"),
 )
 
+# Requests that clients may repeat; see `ops.idempotency`.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    # Made from tenant, user and the header.
+    Column("key", Text, primary_key=True),
+    Column("tenant", Text),
+    # Made from the request's method, path and body.
+    Column("fingerprint", Text, nullable=False),
+    # What the first request has created.
+    Column("thread_id", Id, nullable=False),
+    Column("run_id", Id),
+    Column("created_at", Timestamp, nullable=False),
+    Index(None, "created_at"),
+)
+
 # Data keys, encrypted by the master key; see `encryption`. An erased key keeps its row without
 # `wrapped`. The tenant is empty for rows without one.
 tenant_keys = Table(

@@ -244,11 +244,10 @@ class Queue:
             logger.exception("Ending a run failed", action="give_up_failed")
 
     async def _complete_webhook(self, run_id: Any, result: Any) -> None:
-        """Add the result of a stateless run, of which no row is left, to its webhook."""
-        outcome = {
-            "status": result["status"],
-            "values": result["checkpoint"] and result["checkpoint"]["values"],
-        }
+        """Add the final status of a stateless run, of which no row is left, to its webhook."""
+        outcome = {"status": result["status"]}
+        if result["checkpoint"] is not None:
+            outcome["values"] = result["checkpoint"]["values"]
         if (error := result["exception"]) is not None:
             outcome["error"] = json_codec.plain(error)
         try:

@@ -52,6 +52,7 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
             "runs",
             "crons",
             "webhooks",
+            "idempotency_keys",
             "revocations",
             "audit_entries",
             "limit_usage",

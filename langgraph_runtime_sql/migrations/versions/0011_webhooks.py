@@ -25,5 +25,5 @@ def upgrade() -> None:
         sa.Column("tenant", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("webhook_id", name=op.f("pk_webhooks")),
     )
-    op.create_index(op.f("ix_webhooks_status"), "webhooks", ["status", "due_at"])
+    op.create_index(op.f("ix_webhooks_status_due_at"), "webhooks", ["status", "due_at"])
     op.create_index(op.f("ix_webhooks_run_id"), "webhooks", ["run_id"])
