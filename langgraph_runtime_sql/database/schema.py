@@ -384,6 +384,27 @@ idempotency_keys = Table(
     Index(None, "created_at"),
 )
 
+# Calls of other systems that nodes must not repeat; see `effects`.
+effects = Table(
+    "effects",
+    metadata,
+    # Made from the thread, the place in the graph and the key that the node gives.
+    Column("effect_id", Id, primary_key=True),
+    Column("thread_id", Id, _owner("threads.thread_id"), nullable=False),
+    Column("run_id", Id, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    # What executes the effect: the same attempt may do so twice, after a retry of its node.
+    Column("token", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("result", Sealed("effects", "effect_id")),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("tenant", Text),
+    Index(None, "thread_id"),
+    Index(None, "status", "updated_at"),
+)
+
 # Data keys, encrypted by the master key; see `encryption`. An erased key keeps its row without
 # `wrapped`. The tenant is empty for rows without one.
 tenant_keys = Table(

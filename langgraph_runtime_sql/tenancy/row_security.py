@@ -52,6 +52,7 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
             "runs",
             "crons",
             "webhooks",
+            "effects",
             "idempotency_keys",
             "revocations",
             "audit_entries",

@@ -141,7 +141,7 @@ class Delivery:
             return f"refused address: {error.detail}", retry_in
         except TimeoutError:
             return f"no answer within {REQUEST_SECONDS:g} s", retry_in
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  # stored and logged by the caller
             return f"{type(error).__name__}: {error}", retry_in
         if answer.is_success:
             return None, None

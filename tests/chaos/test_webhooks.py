@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from click.testing import CliRunner
 from standardwebhooks.webhooks import Webhook
 
@@ -12,6 +13,8 @@ from tests.chaos.victim import Victim
 from tests.support import databases
 from tests.support.http_server import QuietHandler, answering
 from threadhold.cli import main
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 
 class Receiver:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import checkpoint, effects
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     Sealed,
@@ -104,9 +104,20 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
         *_labels(conn),
         *_crons(conn),
         *_webhooks(conn),
+        *_effects(conn, served=served),
         *_checkpoints(conn),
         *_segments(conn),
     ]
+
+
+def _effects(conn: Connection, *, served: bool) -> Iterator[Finding]:
+    for row in effects.unknown(conn, MAX_EFFECTS, cut_off=not served):
+        yield Finding(
+            "effect",
+            str(row["effect_id"]),
+            f"{row['name']} of run {row['run_id']} was cut off: whether it happened is unknown",
+            "ask the other system; then `threadhold effects resolve ID --done` or `--not-done`",
+        )
 
 
 def _webhooks(conn: Connection) -> Iterator[Finding]:
@@ -157,6 +168,7 @@ def _references(conn: Connection) -> Iterator[Finding]:
 
 
 # Without the encrypted columns, which need a key.
+MAX_EFFECTS = 100
 MAX_WEBHOOKS = 100
 
 _RUN = [column for column in runs.c if not isinstance(column.type, Sealed)]

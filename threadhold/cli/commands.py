@@ -7,6 +7,7 @@ from urllib.parse import quote
 import click
 
 from threadhold.cli.audit import audit
+from threadhold.cli.effects import effects
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.keys import use_keys
 from threadhold.cli.options import (
@@ -184,4 +185,4 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant, webhooks)
+ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant, webhooks, effects)

@@ -60,6 +60,7 @@ RUNTIME: tuple[Rule, ...] = (
     Rule("runs", TENANT),
     Rule("crons", TENANT),
     Rule("webhooks", TENANT),
+    Rule("effects", TENANT),
     Rule("idempotency_keys", TENANT, export=False),
     Rule("threads", TENANT),
     Rule("assistant_versions", TENANT),

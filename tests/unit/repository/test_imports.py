@@ -37,6 +37,7 @@ PUBLIC = {
     "threadhold.admin",
     "threadhold.cli",
     "threadhold.config_file",
+    "threadhold.effects",
     "threadhold.encryption",
     "threadhold.errors",
     "threadhold.hooks",
