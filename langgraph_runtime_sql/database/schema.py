@@ -405,6 +405,20 @@ effects = Table(
     Index(None, "status", "updated_at"),
 )
 
+# What the scheduler decided about the last due dates of each cron; see `ops.crons.record`.
+cron_decisions = Table(
+    "cron_decisions",
+    metadata,
+    Column("cron_id", Id, _owner("crons.cron_id"), primary_key=True),
+    # The due date.
+    Column("slot", Timestamp, primary_key=True),
+    Column("decision", Text, nullable=False),
+    Column("late_seconds", Float, nullable=False),
+    Column("run_id", Id),
+    Column("decided_at", Timestamp, nullable=False),
+    Column("tenant", Text),
+)
+
 # Data keys, encrypted by the master key; see `encryption`. An erased key keeps its row without
 # `wrapped`. The tenant is empty for rows without one.
 tenant_keys = Table(

@@ -52,6 +52,7 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
             "runs",
             "crons",
             "webhooks",
+            "cron_decisions",
             "effects",
             "idempotency_keys",
             "revocations",

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import click
 
 from threadhold.cli.audit import audit
+from threadhold.cli.crons import crons
 from threadhold.cli.effects import effects
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.keys import use_keys
@@ -185,4 +186,4 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant, webhooks, effects)
+ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant, webhooks, effects, crons)

@@ -58,6 +58,7 @@ RUNTIME: tuple[Rule, ...] = (
     # An index of the threads' metadata.
     Rule("thread_labels", TENANT, export=False),
     Rule("runs", TENANT),
+    Rule("cron_decisions", TENANT),
     Rule("crons", TENANT),
     Rule("webhooks", TENANT),
     Rule("effects", TENANT),

@@ -1,4 +1,4 @@
-"""Add the effects that nodes must not repeat."""
+"""Add the effects that nodes must not repeat, and the decisions about crons."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -33,3 +33,20 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_effects_thread_id"), "effects", ["thread_id"])
     op.create_index(op.f("ix_effects_status_updated_at"), "effects", ["status", "updated_at"])
+    op.create_table(
+        "cron_decisions",
+        sa.Column("cron_id", schema.Id(), nullable=False),
+        sa.Column("slot", schema.Timestamp(), nullable=False),
+        sa.Column("decision", sa.Text(), nullable=False),
+        sa.Column("late_seconds", sa.Float(), nullable=False),
+        sa.Column("run_id", schema.Id(), nullable=True),
+        sa.Column("decided_at", schema.Timestamp(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("cron_id", "slot", name=op.f("pk_cron_decisions")),
+        sa.ForeignKeyConstraint(
+            ["cron_id"],
+            ["crons.cron_id"],
+            name=op.f("fk_cron_decisions_cron_id"),
+            ondelete="CASCADE",
+        ),
+    )

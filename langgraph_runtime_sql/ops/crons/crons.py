@@ -28,6 +28,7 @@ from langgraph_runtime_sql.ops.authorization import (
     sort_column,
 )
 from langgraph_runtime_sql.ops.crons import firing as cron_firing
+from langgraph_runtime_sql.ops.crons import misfire
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -92,6 +93,7 @@ class Crons:
             "metadata": {} if metadata is None else metadata,
         }
         permitted = await authorize(ctx, "crons", "create", value)
+        misfire.check(value["metadata"])
         # Refuse an invalid schedule before anything is looked up.
         cron_schedule.next_date(schedule, now(), timezone)
         named = str(value["payload"].get("assistant_id"))
@@ -186,6 +188,7 @@ class Crons:
             changes = {**columns, "updated_at": date, **_rescheduled(row, columns, date)}
             if merged is not None:
                 changes["metadata"] = {**row["metadata"], **merged}
+                misfire.check(changes["metadata"])
             if payload is not None:
                 changes["payload"] = cron_rows.merged_payload(row, payload)
             return cron_rows.update(conn, identifier, changes)

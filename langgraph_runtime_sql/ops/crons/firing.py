@@ -3,7 +3,7 @@
 A scheduler claims a due cron for a minute. Then `langgraph_api` creates the run, and the same
 transaction moves the cron to its next slot. If the scheduler dies in between, its claim expires
 and the cron is still due. A slow second scheduler finds another slot and creates nothing.
-Slots missed while no server ran are not caught up: the cron fires once for all of them.
+What happens to slots that were missed while no server ran is the cron's choice (`misfire`).
 """
 
 from collections.abc import AsyncIterator
@@ -22,6 +22,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.ops.authorization import user_fields
+from langgraph_runtime_sql.ops.crons import misfire, record
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 
@@ -40,12 +41,16 @@ class Firing:
     Attributes:
         slot: The due date.
         following: The date after it, or None if the schedule has no more.
+        decision: What the record says.
+        tenant: The tenant of the cron.
         taken: Whether a run uses this firing.
     """
 
     cron_id: UUID
     slot: datetime
     following: datetime | None
+    decision: record.Decision = "fired"
+    tenant: str | None = None
     taken: bool = field(default=False, repr=False)
 
 
@@ -74,7 +79,7 @@ _ADVANCE = Prepared(
 )
 
 
-def note_fired(conn: Connection, fired: Firing) -> None:
+def note_fired(conn: Connection, fired: Firing, run_id: UUID | None = None) -> None:
     """Move the cron past its slot, in the transaction that writes its run.
 
     Raises:
@@ -95,6 +100,7 @@ def note_fired(conn: Connection, fired: Firing) -> None:
         raise HTTPException(
             409, f"Cron {fired.cron_id} has already fired for {fired.slot.isoformat()}, or changed"
         )
+    record.add(conn, fired.cron_id, fired.slot, fired.decision, run_id, fired.tenant)
 
 
 _UNCLAIMED = or_(crons.c.claimed_until.is_(None), crons.c.claimed_until <= bindparam("now"))
@@ -163,13 +169,35 @@ async def due() -> AsyncIterator[Row]:
             if row is None:
                 # Another scheduler was faster, or the cron was changed.
                 continue
-            request_context.firing.set(Firing(cron_id, row["next_run_date"], _following(row, now)))
+            fired = _decide(row, now)
+            if fired.decision == "skipped":
+                await database.write(partial(note_fired, fired=fired))
+                logger.warning("Cron skipped missed dates", cron_id=str(cron_id))
+                continue
+            request_context.firing.set(fired)
             # The scheduler does not remove the previous cron's user.
             AuthContext.set(_context(row["creator"]))
             yield _for_scheduler(row, now)
     finally:
         request_context.firing.set(None)
         AuthContext.set(None)
+
+
+def _decide(row: Row, now: datetime) -> Firing:
+    """Decide what happens to the due slot of a claimed cron."""
+    slot, policy = row["next_run_date"], misfire.of(row["metadata"])
+    fired = Firing(row["cron_id"], slot, _following(row, now), tenant=row["tenant"])
+    if now - slot <= policy.grace:
+        return fired
+    if policy.missed == "skip":
+        fired.decision = "skipped"
+    elif policy.missed == "run_all":
+        oldest = now - misfire.OLDEST
+        fired.decision = "skipped" if slot < oldest else "caught_up"
+        fired.following = _following(row, max(slot, oldest))
+    else:
+        fired.decision = "fired_once"
+    return fired
 
 
 def _following(row: Row, now: datetime) -> datetime | None:
