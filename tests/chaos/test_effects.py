@@ -77,7 +77,9 @@ def test_kill_loop_pays_nothing_twice_and_loses_nothing_silently(
             if end == "success":
                 assert state["receipts"] == ["paid a", "paid b", "paid c"]
             else:
-                assert victim.get(f"/threads/{thread}")["error"]["error"] == "EffectUnknown"
+                # The other error is that of a run that was killed too often.
+                error = victim.get(f"/threads/{thread}")["error"]["error"]
+                assert error in ("EffectUnknown", "RuntimeError")
         _resolve(victim, unknown, set(paid))
         for (thread, _), end in zip(started, ends, strict=True):
             if end != "success":

@@ -1,4 +1,4 @@
-"""Commands of every program: serve, worker, dev, migrate, backup, doctor, audit and tenant."""
+"""Commands of every program: serve, worker, dev, migrate, backup, restore, doctor, audit and tenant."""
 
 import os
 from pathlib import Path
@@ -146,13 +146,40 @@ def migrate(
 @click.argument("destination", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def backup(settings: Settings, destination: Path, force: bool) -> None:
-    """Write a consistent copy of the SQLite database to DESTINATION; servers may run."""
+    """Write a consistent copy of the database to DESTINATION; servers may run.
+
+    Postgres needs the program pg_dump, at least as new as the server.
+    """
+    from langgraph_runtime_sql.database.url import shown
     from threadhold.admin.backup import back_up, keys_beside
 
+    click.echo(f"Copying {shown(settings.database_url)}")
     size = back_up(settings.database_url, destination, force=force)
     click.echo(f"{destination}: {size:,} bytes, integrity verified")
     if (keys := keys_beside(destination)).exists():
         click.echo(f"{keys}: its encryption keys. Keep only the newest, apart from the backups")
+
+
+@click.command()
+@settings_options(database_option)
+@click.argument("source", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--force", is_flag=True, help="Replace an existing SQLite file, which is kept beside."
+)
+def restore(settings: Settings, source: Path, force: bool) -> None:
+    """Put the backup SOURCE in the place of the database; stop all servers first.
+
+    A Postgres database must be empty. Afterwards, `keys import` adds the keys of an encrypted
+    database, and `doctor` examines the result.
+    """
+    from langgraph_runtime_sql.database.url import shown
+    from threadhold.admin import backup as library
+
+    click.echo(f"Restoring {source}")
+    library.restore(settings.database_url, source, force=force)
+    click.echo(f"{shown(settings.database_url)} is restored")
+    if (keys := library.keys_beside(source)).exists():
+        click.echo(f"Add its keys with `keys import {keys}`")
 
 
 @click.command()
@@ -186,4 +213,17 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant, webhooks, effects, crons)
+ALL = (
+    serve,
+    worker,
+    dev,
+    migrate,
+    backup,
+    restore,
+    doctor,
+    audit,
+    tenant,
+    webhooks,
+    effects,
+    crons,
+)
