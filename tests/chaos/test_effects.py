@@ -99,7 +99,8 @@ def _resolve(victim: Victim, unknown: set[str], paid: set[str]) -> None:
             main,
             [
                 *("effects", "resolve", key),
-                "--done" if key in paid else "--not-done",
+                "--happened",
+                "yes" if key in paid else "no",
                 *("--database-url", databases.url(victim.database)),
             ],
         )

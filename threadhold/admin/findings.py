@@ -116,7 +116,7 @@ def _effects(conn: Connection, *, served: bool) -> Iterator[Finding]:
             "effect",
             str(row["effect_id"]),
             f"{row['name']} of run {row['run_id']} was cut off: whether it happened is unknown",
-            "ask the other system; then `threadhold effects resolve ID --done` or `--not-done`",
+            "ask the other system; then `threadhold effects resolve ID --happened yes` or `no`",
         )
 
 

@@ -16,8 +16,13 @@ def effects() -> None:
 @effects.command()
 @settings_options(config_option, database_option)
 @click.argument("effect", metavar="ID", type=click.UUID)
-@click.option("--done/--not-done", required=True, help="Whether the other system did it.")
-def resolve(settings: Settings, effect: UUID, done: bool) -> None:
+@click.option(
+    "--happened",
+    required=True,
+    type=click.Choice(["yes", "no"]),
+    help="Whether the other system did it.",
+)
+def resolve(settings: Settings, effect: UUID, happened: str) -> None:
     """Say whether the effect ID happened; servers may run.
 
     A done effect has no result. One that is not done is executed by the next run.
@@ -25,6 +30,7 @@ def resolve(settings: Settings, effect: UUID, done: bool) -> None:
     from langgraph_runtime_sql import effects as library
     from threadhold.admin import doctor
 
+    done = happened == "yes"
     found: list[bool] = []
     doctor.run(
         settings.database_url,
