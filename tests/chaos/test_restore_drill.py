@@ -1,4 +1,4 @@
-"""A restore drill: what a backup under load contains serves again, on both databases."""
+"""A restore drill: a backup of a serving database restores completely, on both databases."""
 
 import os
 from importlib.util import find_spec
@@ -28,7 +28,7 @@ def postgres_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_restored_backup_has_every_thread_and_serves(victim: Victim, tmp_path: Path) -> None:
+def test_restored_backup_has_every_thread_and_no_findings(victim: Victim, tmp_path: Path) -> None:
     victim.start()
     threads = [victim.thread(metadata={"number": number}) for number in range(5)]
     for thread in threads:
