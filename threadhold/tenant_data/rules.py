@@ -59,7 +59,11 @@ RUNTIME: tuple[Rule, ...] = (
     # An index of the threads' metadata.
     Rule("thread_labels", TENANT, export=False),
     Rule("runs", TENANT),
+    Rule("cron_decisions", TENANT),
     Rule("crons", TENANT),
+    Rule("webhooks", TENANT),
+    Rule("effects", TENANT),
+    Rule("idempotency_keys", TENANT, export=False),
     Rule("threads", TENANT),
     Rule("assistant_versions", TENANT),
     Rule("assistants", TENANT),

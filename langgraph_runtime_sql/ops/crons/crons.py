@@ -93,9 +93,9 @@ class Crons:
             "metadata": {} if metadata is None else metadata,
         }
         permitted = await authorize(ctx, "crons", "create", value)
+        misfire.check(value["metadata"])
         # Refuse an invalid schedule before anything is looked up.
         cron_schedule.next_date(schedule, now(), timezone)
-        misfire.of(value["metadata"])
         named = str(value["payload"].get("assistant_id"))
         assistant_id = as_uuid(get_assistant_id(named), f"assistant {named!r}", 404)
         # Without the cron's metadata, which the client has chosen.
@@ -188,7 +188,7 @@ class Crons:
             changes = {**columns, "updated_at": date, **_rescheduled(row, columns, date)}
             if merged is not None:
                 changes["metadata"] = {**row["metadata"], **merged}
-                misfire.of(merged)
+                misfire.check(changes["metadata"])
             if payload is not None:
                 changes["payload"] = cron_rows.merged_payload(row, payload)
             return cron_rows.update(conn, identifier, changes)

@@ -3,10 +3,9 @@
 A scheduler claims a due cron for a minute. Then `langgraph_api` creates the run, and the same
 transaction moves the cron to its next slot. If the scheduler dies in between, its claim expires
 and the cron is still due. A slow second scheduler finds another slot and creates nothing.
-What happens to slots that were missed while no server ran is the cron's choice: see `misfire`.
+What happens to slots that were missed while no server ran is the cron's choice (`misfire`).
 """
 
-from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,14 +18,13 @@ from sqlalchemy import bindparam, or_, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, request_context, runtime
-from langgraph_runtime_sql.audit.entry import POLICY, Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.ops.authorization import user_fields
-from langgraph_runtime_sql.ops.crons import misfire
+from langgraph_runtime_sql.ops.crons import misfire, record
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
-from langgraph_runtime_sql.ops.crons.misfire import Decision
+from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 from langgraph_runtime_sql.telemetry import metrics
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -44,14 +42,16 @@ class Firing:
     Attributes:
         slot: The due date.
         following: The date after it, or None if the schedule has no more.
-        note: The entry of the audit log about the decision to fire.
+        decision: What the record says.
+        tenant: The tenant of the cron.
         taken: Whether a run uses this firing.
     """
 
     cron_id: UUID
     slot: datetime
     following: datetime | None
-    note: Note
+    decision: record.Decision = "fired"
+    tenant: str | None = None
     taken: bool = field(default=False, repr=False)
 
 
@@ -85,7 +85,7 @@ _ADVANCE = Prepared(
 )
 
 
-def note_fired(conn: Connection, fired: Firing) -> None:
+def note_fired(conn: Connection, fired: Firing, run_id: UUID | None = None) -> None:
     """Move the cron past its slot, in the transaction that writes its run.
 
     Raises:
@@ -102,12 +102,11 @@ def note_fired(conn: Connection, fired: Firing) -> None:
             "enabled": fired.following is not None,
         },
     )
-    if moved:
-        conn.notes.append(fired.note)
-    else:
+    if not moved:
         raise HTTPException(
             409, f"Cron {fired.cron_id} has already fired for {fired.slot.isoformat()}, or changed"
         )
+    record.add(conn, fired.cron_id, fired.slot, fired.decision, run_id, fired.tenant)
 
 
 _UNCLAIMED = or_(crons.c.claimed_until.is_(None), crons.c.claimed_until <= bindparam("now"))
@@ -143,45 +142,15 @@ async def disable(fired: Firing, why: str) -> None:
     logger.warning("Cron is disabled", action="cron_disabled", cron_id=str(fired.cron_id), why=why)
 
 
-def _claim(conn: Connection, cron_id: UUID) -> tuple[Row | None, datetime, Decision | None]:
-    """Claim a due cron if it fires now; otherwise move it past the slots that it skips."""
+def _claim(conn: Connection, cron_id: UUID) -> tuple[Row | None, datetime]:
     now = conn.now()
     claimed = conn.execute(_CLAIM, {"key": cron_id, "now": now, "claimed_until": now + CLAIM})
     row = cron_rows.find(conn, cron_id) if claimed else None
-    if row is None:
-        return None, now, None
-    if not row["payload"]:
+    if row is not None and not row["payload"]:
         # Its key was erased, and with it the input and the user of its runs.
         conn.execute(_DISABLE, {"key": cron_id})
-        return None, now, None
-    decision = misfire.decide(row, now)
-    if decision.following is None:
-        logger.warning("Cron has ended", cron_id=str(cron_id))
-    if decision.fires:
-        return row, now, decision
-    conn.execute(
-        _ADVANCE,
-        {
-            "key": cron_id,
-            "slot": row["next_run_date"],
-            "next_run_date": decision.following or row["next_run_date"],
-            "enabled": decision.following is not None,
-        },
-    )
-    conn.notes.append(_note(row, decision))
-    return None, now, decision
-
-
-def _note(row: Row, decision: Decision) -> Note:
-    """Return the entry of the audit log about a decision."""
-    detail = {
-        "slot": row["next_run_date"].isoformat(),
-        "late_seconds": round(decision.late_seconds, 1),
-        "missed": decision.missed,
-        "policy": misfire.policy_of(row),
-    }
-    action = "fire" if decision.fires else "skip"
-    return Note("cron", row["cron_id"], action, POLICY, tenant=row["tenant"], detail=detail)
+        row = None
+    return row, now
 
 
 async def due() -> AsyncIterator[Row]:
@@ -196,32 +165,53 @@ async def due() -> AsyncIterator[Row]:
     request_context.firing.set(None)
     limit = CRON_SCHEDULER_BATCH_SIZE if CRON_SCHEDULER_BATCH_SIZE > 0 else BATCH
     database = runtime.current().database
-    candidates = deque(
-        await database.read(lambda conn: conn.fetchall(_DUE, {"now": conn.now(), "limit": limit}))
+    candidates = await database.read(
+        lambda conn: conn.fetchall(_DUE, {"now": conn.now(), "limit": limit})
     )
-    looked = 0
     try:
-        while candidates and looked < limit:
-            looked += 1
-            candidate = candidates.popleft()
+        for candidate in candidates:
             cron_id = candidate["cron_id"]
-            row, now, decision = await database.write(partial(_claim, cron_id=cron_id))
-            following = None if decision is None else decision.following
-            if following is not None and following <= now:
-                # Another slot is due. Other crons come first.
-                candidates.append(candidate)
-            if row is None or decision is None:
-                # It skips, another scheduler was faster, or the cron was changed.
+            row, now = await database.write(partial(_claim, cron_id=cron_id))
+            if row is None:
+                # Another scheduler was faster, or the cron was changed.
                 continue
-            slot = row["next_run_date"]
-            note = _note(row, decision)
-            request_context.firing.set(Firing(cron_id, slot, decision.following, note))
+            fired = _decide(row, now)
+            if fired.decision == "skipped":
+                await database.write(partial(note_fired, fired=fired))
+                logger.warning("Cron skipped missed dates", cron_id=str(cron_id))
+                continue
+            request_context.firing.set(fired)
             # The scheduler does not remove the previous cron's user.
             AuthContext.set(_context(row["creator"]))
             yield _for_scheduler(row, now)
     finally:
         request_context.firing.set(None)
         AuthContext.set(None)
+
+
+def _decide(row: Row, now: datetime) -> Firing:
+    """Decide what happens to the due slot of a claimed cron."""
+    slot, policy = row["next_run_date"], misfire.of(row["metadata"])
+    fired = Firing(row["cron_id"], slot, _following(row, now), tenant=row["tenant"])
+    if now - slot <= policy.grace:
+        return fired
+    if policy.missed == "skip":
+        fired.decision = "skipped"
+    elif policy.missed == "run_all":
+        oldest = now - misfire.OLDEST
+        fired.decision = "skipped" if slot < oldest else "caught_up"
+        fired.following = _following(row, max(slot, oldest))
+    else:
+        fired.decision = "fired_once"
+    return fired
+
+
+def _following(row: Row, now: datetime) -> datetime | None:
+    try:
+        return cron_schedule.next_date(row["schedule"], now, row["timezone"])
+    except HTTPException as error:
+        logger.warning("Cron has ended", cron_id=str(row["cron_id"]), why=error.detail)
+        return None
 
 
 def _for_scheduler(row: Row, now: datetime) -> Row:

@@ -1,150 +1,66 @@
-"""Misfires: what a cron does about slots that nobody fired in time.
+"""Misfire: what a cron does about dates that were missed while no server ran.
 
-A cron says it in its metadata: `{"misfire": {"policy": "skip", "grace_seconds": 300}}`. A server that
-was down, or that was too busy, finds the first missed slot due when it looks again.
+Clients choose it by the keys `misfire` and `misfire_grace_seconds` of the cron's metadata.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal, get_args
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
+Missed = Literal["run_once", "skip", "run_all"]
 
-Policy = Literal["run_once", "skip", "run_all"]
-
-KEY = "misfire"
-POLICIES: tuple[str, ...] = get_args(Policy)
-# How late a slot may be and still count as in time, in seconds: the default, and the most.
-GRACE, LONGEST = 60.0, 366 * 24 * 3600
-# `run_all` runs at most so many missed slots, the newest ones. So many slots are looked at.
-MOST, LOOKED = 100, 200
+# A date that is this late counts as missed. The scheduler itself is some seconds late.
+GRACE_SECONDS = 60.0
+MAX_GRACE_SECONDS = 30 * 24 * 3600.0
+# `run_all` does not catch up older dates, which may be very many.
+OLDEST = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Misfire:
-    """What a cron does about missed slots.
+    """What a cron does about missed dates.
 
     Attributes:
-        policy: `run_once`: one run for all of them. `skip`: no run for them. `run_all`: a run for
-            each.
-        grace_seconds: How late a slot may be and still count as in time.
+        missed: `run_once` runs once for all of them, `skip` not at all, `run_all` for each.
+        grace: How late a date may be and still count as not missed.
     """
 
-    policy: Policy = "run_once"
-    grace_seconds: float = GRACE
+    missed: Missed = "run_once"
+    grace: timedelta = timedelta(seconds=GRACE_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to do about a due cron.
+def check(metadata: Mapping[str, Any]) -> None:
+    """Check the choice in a cron's metadata.
 
-    Attributes:
-        fires: Whether a run is created for the due slot.
-        following: The next slot, or None if the schedule has no more.
-        missed: How many slots are too late, as far as they were looked at.
-        late_seconds: How late the due slot is.
+    Raises:
+        HTTPException: (422) it is none.
     """
-
-    fires: bool
-    following: datetime | None
-    missed: int
-    late_seconds: float
+    missed, seconds = metadata.get("misfire", "run_once"), metadata.get("misfire_grace_seconds", 0)
+    if missed not in get_args(Missed):
+        raise HTTPException(422, "`misfire` must be run_once, skip or run_all")
+    if not _is_grace(seconds):
+        raise HTTPException(
+            422, f"`misfire_grace_seconds` must be a number from 0 to {MAX_GRACE_SECONDS:.0f}"
+        )
 
 
 def of(metadata: Mapping[str, Any]) -> Misfire:
-    """Return what the metadata of a cron says.
-
-    Raises:
-        HTTPException: (422) it is not usable.
-    """
-    given = metadata.get(KEY, {})
-    if isinstance(given, str):
-        given = {"policy": given}
-    if not isinstance(given, dict) or given.keys() - {"policy", "grace_seconds"}:
-        raise HTTPException(
-            422,
-            f"Invalid metadata.{KEY}: expected a policy, or an object with `policy` and "
-            "`grace_seconds`.",
-        )
-    policy, grace = given.get("policy", "run_once"), given.get("grace_seconds", GRACE)
-    if policy not in POLICIES:
-        raise HTTPException(
-            422, f"Invalid metadata.{KEY}.policy: {policy!r}. There are {', '.join(POLICIES)}."
-        )
-    if type(grace) not in (int, float) or not 0 <= grace <= LONGEST:
-        raise HTTPException(
-            422,
-            f"Invalid metadata.{KEY}.grace_seconds: {grace!r}. Expected seconds from 0 to {LONGEST}.",
-        )
-    return Misfire(policy, float(grace))
+    """Return the choice in a cron's metadata; the default for what older crons may hold there."""
+    missed: Any = metadata.get("misfire")
+    seconds: Any = metadata.get("misfire_grace_seconds")
+    return Misfire(
+        missed if missed in get_args(Missed) else "run_once",
+        timedelta(seconds=seconds if _is_grace(seconds) else GRACE_SECONDS),
+    )
 
 
-def policy_of(row: Row) -> str:
-    """Return the name of a stored cron's policy."""
-    return _stored(row["metadata"]).policy
-
-
-def decide(row: Row, now: datetime) -> Decision:
-    """Return what a due cron does.
-
-    Args:
-        row: The cron. Its `next_run_date` is the due slot.
-        now: The current time.
-    """
-    misfire, slot = _stored(row["metadata"]), row["next_run_date"]
-    in_time = now - timedelta(seconds=misfire.grace_seconds)
-    slots = _due_slots(row, now)
-    late = [each for each in slots if each < in_time]
-    after = _next(row, now)
-    seconds = (now - slot).total_seconds()
-    if not late:
-        return Decision(True, after, 0, seconds)
-    if misfire.policy == "run_once":
-        return Decision(True, after, len(late), seconds)
-    if misfire.policy == "skip":
-        # A later slot may be in time.
-        current = slots[len(late)] if len(late) < len(slots) else after
-        return Decision(False, current, len(late), seconds)
-    if len(slots) > MOST:
-        return Decision(False, slots[-MOST], len(slots) - MOST, seconds)
-    return Decision(True, slots[1] if len(slots) > 1 else after, len(late), seconds)
-
-
-def _stored(metadata: Mapping[str, Any]) -> Misfire:
-    try:
-        return of(metadata)
-    except HTTPException:
-        # Stored before this was checked.
-        return Misfire()
-
-
-def _due_slots(row: Row, now: datetime) -> list[datetime]:
-    """Return the slots up to now; if there are too many, the first one and the newest ones."""
-    first: datetime = row["next_run_date"]
-    found = [first, *_slots(row, first, now)]
-    if len(found) > LOOKED:
-        # As many as fit into the same time before now. To look at all would take too long.
-        newest = list(_slots(row, now - (found[-1] - first), now))
-        found = [first, *newest[-LOOKED:]]
-    return found
-
-
-def _slots(row: Row, base: datetime, now: datetime) -> Iterator[datetime]:
-    """Yield the slots after `base` up to now, at most one more than `LOOKED`."""
-    for _ in range(LOOKED + 1):
-        following = _next(row, base)
-        if following is None or following > now:
-            return
-        yield following
-        base = following
-
-
-def _next(row: Row, base: datetime) -> datetime | None:
-    try:
-        return cron_schedule.next_date(row["schedule"], base, row["timezone"])
-    except HTTPException:
-        return None
+def _is_grace(seconds: Any) -> bool:
+    return (
+        type(seconds) in (int, float)
+        and math.isfinite(seconds)
+        and 0 <= seconds <= MAX_GRACE_SECONDS
+    )

@@ -94,7 +94,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
-        note_fired(conn, request.firing)
+        note_fired(conn, request.firing, request.run_id)
         count_fired(conn)
     whole = {**row, **owner}
     of_thread = {"thread_id": str(request.thread_id)}

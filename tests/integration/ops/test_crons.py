@@ -20,6 +20,7 @@ from langgraph_runtime_sql.database.schema import assistants, audit_entries, cro
 from langgraph_runtime_sql.limit_settings import parse
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
 from langgraph_runtime_sql.ops.crons import firing as cron_firing
+from langgraph_runtime_sql.ops.crons import record
 from langgraph_runtime_sql.ops.crons.crons import Crons
 from langgraph_runtime_sql.ops.crons.firing import note_fired, take_firing
 from langgraph_runtime_sql.ops.crons.misfire import LOOKED, MOST
@@ -1028,3 +1029,69 @@ async def test_run_created_by_a_handler_does_not_consume_the_firing(
 
     await poll()
     assert [run["kwargs"]["input"] for run in await queued(db)] == [{"nested": True}, {"n": 1}]
+
+
+async def decided(db: Database, cron_id: Any) -> list[tuple[str, bool]]:
+    """Return the decisions about a cron, the oldest first, and whether each has a run."""
+    rows = await db.read(lambda conn: record.of_cron(conn, UUID(str(cron_id))))
+    return [(each["decision"], each["run_id"] is not None) for each in reversed(rows)]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({}, [("fired_once", True)]),
+        ({"misfire": "run_once"}, [("fired_once", True)]),
+        ({"misfire": "skip"}, [("skipped", False)]),
+        ({"misfire": "run_all"}, [("caught_up", True)] * 3 + [("fired", True)]),
+        ({"misfire": "skip", "misfire_grace_seconds": 300}, [("fired", True)]),
+    ],
+)
+async def test_missed_dates_are_handled_as_the_cron_says(
+    db: Database,
+    poll: Callable[[], Any],
+    metadata: dict[str, Any],
+    expected: list[tuple[str, bool]],
+) -> None:
+    made = await create(schedule="* * * * *", metadata=metadata)
+    await make_due(db, made["cron_id"], since=3 * MINUTE + timedelta(seconds=30))
+    for _ in range(6):
+        await poll()
+    found = await decided(db, made["cron_id"])
+    # The passes may go into the next minute.
+    assert found[: len(expected)][:3] == expected[:3]
+    assert len(found) <= len(expected) + 1
+    assert len(await queued(db)) == sum(has_run for _, has_run in found)
+    assert (await get(made["cron_id"]))["next_run_date"] > datetime.now(UTC) - MINUTE
+
+
+async def test_run_all_skips_dates_older_than_a_day(db: Database, poll: Callable[[], Any]) -> None:
+    made = await create(schedule="0 * * * *", metadata={"misfire": "run_all"})
+    await make_due(db, made["cron_id"], since=timedelta(days=400))
+    for _ in range(30):
+        await poll()
+    found = await decided(db, made["cron_id"])
+    assert found[0] == ("skipped", False)
+    assert 23 <= sum(has_run for _, has_run in found) <= 25
+
+
+async def test_record_of_a_cron_is_bounded(db: Database) -> None:
+    made = UUID(str((await create())["cron_id"]))
+
+    def fill(conn: Connection) -> None:
+        for minute in range(record.KEPT + 20):
+            slot = datetime(2026, 1, 1, tzinfo=UTC) + minute * MINUTE
+            record.add(conn, made, slot, "skipped", None, None)
+
+    await db.write(fill)
+    rows = await db.read(lambda conn: record.of_cron(conn, made))
+    assert len(rows) == record.KEPT
+    assert rows[0]["slot"] == datetime(2026, 1, 1, tzinfo=UTC) + (record.KEPT + 19) * MINUTE
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"misfire": "never"}, {"misfire": ["skip"]}, {"misfire_grace_seconds": -1}]
+)
+async def test_unknown_misfire_is_422(db: Database, metadata: dict[str, Any]) -> None:
+    status, _ = await refusal(create(metadata=metadata))
+    assert status == 422
