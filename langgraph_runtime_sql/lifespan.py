@@ -16,6 +16,7 @@ from langgraph_runtime_sql.events import retention
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.events.redis import url
 from langgraph_runtime_sql.limits import stored_count
+from langgraph_runtime_sql.ops import idempotency
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
@@ -27,6 +28,7 @@ from langgraph_runtime_sql.stopping import Stopping, server_stops
 from langgraph_runtime_sql.store.store import configured as configured_store
 from langgraph_runtime_sql.telemetry import metrics, tracing
 from langgraph_runtime_sql.tenancy import scope, tenants
+from langgraph_runtime_sql.webhooks.delivery import Delivery
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -216,6 +218,11 @@ async def _start(
     await opened.database.write(lambda conn: retire_system_assistants(conn, graphs))
     if recovered := await recovery.recover():
         logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
+    delivery = Delivery(opened)
+    opened.deliver_webhooks = delivery.wake
+    # After the queue has stopped, whose last runs may have webhooks.
+    stack.push_async_callback(delivery.stop)
+    tasks.create_task(delivery.run())
     if config.N_JOBS_PER_WORKER > 0:
         # Not in the group, which would give its workers no grace period.
         work = queue.Queue(opened, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
@@ -307,6 +314,7 @@ async def _sweep_events(opened: Runtime) -> None:
                 opened.options.retention,
                 ttl_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS),
             )
+            await opened.database.write(idempotency.expire)
         except Exception:
             logger.exception("Event sweep failed", action="event_sweep_failed")
 

@@ -64,6 +64,7 @@ class Options:
         old_aes_keys: Earlier master keys, which still unwrap the keys of tenants.
         aes_key: The master key of a command that does not load langgraph_api. A server takes it
             from there.
+        webhook_secrets: Keys that sign webhooks; see `webhooks.signing`. Without one they are unsigned.
         limits: What tenants, users and assistants may use.
         retention: How long events are kept.
         state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
@@ -79,6 +80,7 @@ class Options:
     audit_days: float | None = None
     old_aes_keys: tuple[bytes, ...] = field(default=(), repr=False)
     aes_key: bytes | None = field(default=None, repr=False)
+    webhook_secrets: tuple[bytes, ...] = field(default=(), repr=False)
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
     state_keys: StateKeys = "all"

@@ -56,6 +56,12 @@ unanswered: ContextVar[dict[str, Any] | None] = ContextVar("unanswered_thread", 
 shows the thread after the update.
 """
 
+idempotency: ContextVar[Any] = ContextVar("idempotency", default=None)
+"""The `Repeatable` request with the header `Idempotency-Key`.
+
+The HTTP layer sets it. `Threads.put` and `Runs.put` take it once, by `ops.idempotency.take`.
+"""
+
 origin: ContextVar[Any] = ContextVar("audit_origin", default=None)
 """Returns the `audit.entry.Actor` of the request, without its user: address, method and route.
 

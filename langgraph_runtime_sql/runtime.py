@@ -4,6 +4,7 @@ The lifespan creates it, and operations get it from `current()`: `langgraph_api`
 methods, which cannot receive it as an argument.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -50,6 +51,7 @@ class Runtime:
         hooks: The host's object with hooks, or None.
         queue: The process's queue while it works; None in a process that executes no runs.
         stopping: The end of the process, while the lifespan runs.
+        deliver_webhooks: Wakes the delivery of webhooks; called from any thread.
     """
 
     database: Database
@@ -59,6 +61,7 @@ class Runtime:
     hooks: Any = None
     queue: RunQueue | None = None
     stopping: Stopping | None = None
+    deliver_webhooks: Callable[[], None] | None = None
 
 
 current = process.current

@@ -112,6 +112,7 @@ def create_platform(
         max_json_nodes=settings.max_json_nodes,
         max_json_depth=settings.max_json_depth,
         allow_private_webhooks=settings.allow_private_webhooks,
+        webhook_secrets=settings.webhook_secrets,
         public_url=settings.public_url,
         docs_page=bool(settings.docs_page),
         studio=studio,

@@ -31,6 +31,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.options import ThreadTable
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
+from langgraph_runtime_sql.webhooks import signing
 from threadhold import (
     checkpoint_events,
     event_streaming,
@@ -49,6 +50,7 @@ from threadhold.http import (
     audit,
     authentication,
     guards,
+    idempotency,
     json_limits,
     openapi,
     origins,
@@ -177,6 +179,9 @@ class LangGraphPlatform:
         allow_private_webhooks: Also call webhooks at private addresses, and by
             plain http. Loopback stays refused unless the config's
             `webhooks.url.disable_loopback` is false.
+        webhook_secrets: Secrets that sign webhooks by the Standard Webhooks scheme, such as
+            `whsec_...`, the newest first. Each tenant gets a key derived from them
+            (`threadhold webhooks secret`). Without one, webhooks are not signed.
         public_url: URL at which clients reach this API, with the mount prefix. Agent cards and
             the OpenAPI description name it. Without it their URLs are relative, except for
             requests to a loopback name.
@@ -223,6 +228,7 @@ class LangGraphPlatform:
         max_json_nodes: int = json_limits.DEFAULT_VALUES,
         max_json_depth: int = json_limits.MAX_DEPTH,
         allow_private_webhooks: bool = False,
+        webhook_secrets: Iterable[str] = (),
         public_url: str | None = None,
         docs_page: bool = True,
         studio: bool = False,
@@ -272,6 +278,7 @@ class LangGraphPlatform:
                 redis_prefix=redis_prefix,
                 audit=audit_log,
                 audit_days=audit_retention_days,
+                webhook_secrets=_webhook_keys(webhook_secrets),
                 old_aes_keys=tuple(key.encode() for key in old_aes_keys),
                 limits=file.limits,
                 retention=file.retention,
@@ -392,6 +399,13 @@ def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) ->
         require("vectors", f"{file.source}: store.index")
 
 
+def _webhook_keys(secrets: Iterable[str]) -> tuple[bytes, ...]:
+    try:
+        return tuple(signing.read_secret(each) for each in secrets)
+    except ValueError as error:
+        raise ConfigError(f"webhook_secrets: {error}") from error
+
+
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:
     """Refuse Redis with SQLite, and an invalid URL or prefix."""
     if not is_postgres(database_url):
@@ -490,6 +504,7 @@ def _load(claim: _Claim) -> Starlette:
     )
     app.add_middleware(sessions.SessionGuard)
     app.add_middleware(RequestContext)
+    idempotency.install(app.router.routes, claim.options.tenant_key)
     rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     audit.install(app, permission=claim.audit_permission)

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.webhooks import signing
 from threadhold.config_file import ConfigError, read_config
 from threadhold.http import json_limits
 
@@ -121,6 +122,12 @@ class Settings(AppEnvironment):
         False, description="Allow webhooks to private addresses and by plain http"
     )
 
+    webhook_secrets: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        repr=False,
+        description="Secrets that sign webhooks, such as `whsec_...`, the newest first, separated by "
+        "commas (default: webhooks are not signed)",
+    )
     public_url: str | None = Field(
         None,
         description="URL at which clients reach the API, for agent cards and the OpenAPI "
@@ -144,7 +151,14 @@ class Settings(AppEnvironment):
         None, ge=1, description="Age at which audit entries are removed (default: never)"
     )
 
-    @field_validator("cors_allow_origins", "old_aes_keys", mode="before")
+    @field_validator("webhook_secrets")
+    @classmethod
+    def _webhook_secrets(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            signing.read_secret(each)
+        return value
+
+    @field_validator("cors_allow_origins", "old_aes_keys", "webhook_secrets", mode="before")
     @classmethod
     def _origins(cls, value: object) -> object:
         if isinstance(value, str):

@@ -345,6 +345,66 @@ crons = Table(
     Index(None, "thread_id"),
 )
 
+# Webhooks to deliver; see `webhooks.outbox`. A delivered one is deleted, a dead letter stays. The
+# run and its thread may be gone.
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("webhook_id", Id, primary_key=True),
+    Column("run_id", Id, nullable=False),
+    Column("status", Text, nullable=False),
+    # The address and the body, which may contain what people typed.
+    Column("message", Sealed("webhooks", "webhook_id"), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
+    # After this time without an answer, the row is dead.
+    Column("give_up_at", Timestamp, nullable=False),
+    # Until this date other processes skip the row, because one is delivering it.
+    Column("claimed_until", Timestamp),
+    Column("error", Text),
+    Column("tenant", Text),
+    Index(None, "status", "due_at"),
+    Index(None, "run_id"),
+)
+
+# Requests that clients may repeat; see `ops.idempotency`.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    # Made from tenant, user and the header.
+    Column("key", Text, primary_key=True),
+    Column("tenant", Text),
+    # Made from the request's method, path and body.
+    Column("fingerprint", Text, nullable=False),
+    # What the first request has created.
+    Column("thread_id", Id, nullable=False),
+    Column("run_id", Id),
+    Column("created_at", Timestamp, nullable=False),
+    Index(None, "created_at"),
+)
+
+# Calls of other systems that nodes must not repeat; see `effects`.
+effects = Table(
+    "effects",
+    metadata,
+    # Made from the thread, the place in the graph and the key that the node gives.
+    Column("effect_id", Id, primary_key=True),
+    Column("thread_id", Id, _owner("threads.thread_id"), nullable=False),
+    Column("run_id", Id, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    # What executes the effect: the same attempt may do so twice, after a retry of its node.
+    Column("token", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("result", Sealed("effects", "effect_id")),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("tenant", Text),
+    Index(None, "thread_id"),
+    Index(None, "status", "updated_at"),
+)
+
 # Data keys, encrypted by the master key; see `encryption`. An erased key keeps its row without
 # `wrapped`. The tenant is empty for rows without one.
 tenant_keys = Table(

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import alive, request_context, runtime
+from langgraph_runtime_sql import alive, json_codec, request_context, runtime
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
@@ -29,6 +29,7 @@ from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
 from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.statuses import RunStatus
 from langgraph_runtime_sql.tenancy import scope
+from langgraph_runtime_sql.webhooks import outbox
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -88,7 +89,6 @@ class Queue:
         self._wake = asyncio.Event()
         # Attempts in `active` that had lost their lease at the last renewal.
         self._gone: set[tuple[str, int]] = set()
-        self._webhooks: set[asyncio.Task[None]] = set()
         self._stuck_runs = StuckRuns()
         # Held while claiming: a sweep would take a claimed run that is not in `active` for lost.
         self._claiming = asyncio.Lock()
@@ -214,8 +214,8 @@ class Queue:
         else:
             if result:
                 watch.ended(result["status"] or "unknown", result["exception"])
-            if result and result["webhook"]:
-                self._call_webhook(result)
+            if temporary and result and result["webhook"]:
+                await self._complete_webhook(run["run_id"], result)
 
     async def _run_worker(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
         from langgraph_api.graph import is_js_graph
@@ -258,13 +258,18 @@ class Queue:
             # The sweep finds the run.
             logger.exception("Ending a run failed", action="give_up_failed")
 
-    def _call_webhook(self, result: Any) -> None:
-        from langgraph_api.webhook import call_webhook
-
-        task = asyncio.create_task(call_webhook(result), name=f"webhook-{result['run']['run_id']}")
-        self._webhooks.add(task)
-        task.add_done_callback(self._webhooks.discard)
-        task.add_done_callback(measured.webhook)
+    async def _complete_webhook(self, run_id: Any, result: Any) -> None:
+        """Add the final status of a stateless run, of which no row is left, to its webhook."""
+        outcome = {"status": result["status"]}
+        if result["checkpoint"] is not None:
+            outcome["values"] = result["checkpoint"]["values"]
+        if (error := result["exception"]) is not None:
+            outcome["error"] = json_codec.plain(error)
+        try:
+            await self._runtime.database.write(lambda conn: outbox.complete(conn, run_id, outcome))
+        except Exception:
+            # It is sent without them.
+            logger.exception("Completing a webhook failed", action="webhooks_failed")
 
     async def _repeat(
         self,
@@ -412,8 +417,6 @@ class Queue:
             await asyncio.wait(tasks, timeout=left)
         await self.hand_back_all()
         await self._hand_back_rest()
-        if self._webhooks:
-            await asyncio.wait(self._webhooks, timeout=ABANDON_SECONDS)
         if self._loops is not None:
             self._loops.close()
 

@@ -13,6 +13,10 @@ from tests.support import databases
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
+# A secret of the Standard Webhooks scheme.
+WEBHOOK_SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
 @pytest.fixture(scope="session")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Victim]]:
     """Return a function that gives the server for the current kind of database."""
@@ -38,6 +42,7 @@ def _launch(folder: Path) -> Victim:
             "DATABASE_URL": databases.url(folder / "chaos.db"),
             "SHUTDOWN_GRACE_SECONDS": "0",
             "ALLOW_PRIVATE_WEBHOOKS": "true",
+            "WEBHOOK_SECRETS": WEBHOOK_SECRET,
             "CRON_SCHEDULER_SLEEP_TIME": "1",
         },
     )

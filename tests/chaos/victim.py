@@ -230,6 +230,7 @@ def lines(path: Path) -> list[str]:
 def write_config(folder: Path) -> Path:
     """Write a configuration with the test graphs that allows webhooks to this machine."""
     graphs = json.loads((GRAPHS / "langgraph.json").read_text())["graphs"]
+    graphs["payment"] = "payment.py:graph"
     config = {
         "dependencies": [str(ROOT)],
         "graphs": {name: str(GRAPHS / place) for name, place in graphs.items()},

@@ -12,7 +12,7 @@ from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
 from threadhold.admin import key_files
-from threadhold.admin.backup_errors import BackupFailed
+from threadhold.admin.errors import BackupFailed
 
 Report = Callable[[str], None]
 

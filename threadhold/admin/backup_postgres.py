@@ -12,7 +12,7 @@ from psycopg.pq import Conninfo
 
 from langgraph_runtime_sql.database.url import postgres_dsn, shown
 from threadhold.admin import key_files
-from threadhold.admin.backup_errors import BackupFailed
+from threadhold.admin.errors import BackupFailed
 
 Report = Callable[[str], None]
 

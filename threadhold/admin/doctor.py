@@ -47,12 +47,40 @@ def repair(url: str) -> list[Finding]:
         return found
 
 
-def _examine(url: str, database: OpenDatabase, conn: Connection) -> list[Finding]:
+def run(url: str, fn: Callable[[Connection], None], *, writes: bool = False) -> None:
+    """Call `fn` in a transaction on the database of `url`. A server may run.
+
+    Args:
+        url: The database.
+        fn: Statements that are safe beside a server.
+        writes: Whether the transaction writes.
+
+    Raises:
+        CannotExamine: there is no database, or its schema has another version.
+    """
+
+    def read(conn: Connection) -> list[Finding]:
+        _check_revision(url, database, conn)
+        if not writes:
+            fn(conn)
+        return []
+
+    with _opened(url) as database:
+        database.read(read)
+        if writes:
+            database.write(fn)
+
+
+def _check_revision(url: str, database: OpenDatabase, conn: Connection) -> None:
     if (found := database.revision(conn.raw)) != HEAD:
         raise CannotExamine(
             f"{shown(url)} has the schema version {found or '(none)'}, and this program needs "
             f"{HEAD}: run `threadhold migrate` first."
         )
+
+
+def _examine(url: str, database: OpenDatabase, conn: Connection) -> list[Finding]:
+    _check_revision(url, database, conn)
     return findings.examine(conn, served=database.owner is not None)
 
 

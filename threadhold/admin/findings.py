@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import checkpoint, effects
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     Sealed,
@@ -30,6 +30,7 @@ from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
+from langgraph_runtime_sql.webhooks import outbox
 
 # A live process renews its leases three times in this period.
 LEASE = timedelta(seconds=run_claim.LEASE_SECONDS)
@@ -102,9 +103,31 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
         *_threads(conn),
         *_labels(conn),
         *_crons(conn),
+        *_webhooks(conn),
+        *_effects(conn, served=served),
         *_checkpoints(conn),
         *_segments(conn),
     ]
+
+
+def _effects(conn: Connection, *, served: bool) -> Iterator[Finding]:
+    for row in effects.unknown(conn, MAX_EFFECTS, cut_off=not served):
+        yield Finding(
+            "effect",
+            str(row["effect_id"]),
+            f"{row['name']} of run {row['run_id']} was cut off: whether it happened is unknown",
+            "ask the other system; then `threadhold effects resolve ID --happened yes` or `no`",
+        )
+
+
+def _webhooks(conn: Connection) -> Iterator[Finding]:
+    for row in outbox.listed(conn, "dead", None, MAX_WEBHOOKS):
+        yield Finding(
+            "webhook",
+            str(row["webhook_id"]),
+            f"not delivered after {row['attempts']} attempts: {row['error']}",
+            "`threadhold webhooks replay ID` sends it again; it is deleted after 30 days",
+        )
 
 
 def _role(conn: Connection) -> Iterator[Finding]:
@@ -145,6 +168,9 @@ def _references(conn: Connection) -> Iterator[Finding]:
 
 
 # Without the encrypted columns, which need a key.
+MAX_EFFECTS = 100
+MAX_WEBHOOKS = 100
+
 _RUN = [column for column in runs.c if not isinstance(column.type, Sealed)]
 
 

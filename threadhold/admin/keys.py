@@ -19,9 +19,11 @@ from langgraph_runtime_sql.database.schema import (
     assistant_versions,
     assistants,
     crons,
+    effects,
     runs,
     tenant_keys,
     threads,
+    webhooks,
 )
 from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.statements import InsertNew, Row
@@ -139,7 +141,7 @@ def _add_versions(conn: Connection, newest: bytes) -> None:
 
 
 def _stages(database: Database) -> Iterator[tuple[str, Iterator[int]]]:
-    for table in (threads, runs, crons, assistants, assistant_versions):
+    for table in (threads, runs, crons, webhooks, effects, assistants, assistant_versions):
         yield table.name, _each_page(database, partial(_rows, table))
     yield "store", _each_page(database, _items)
     yield "checkpoints", _each_page(database, _threads)

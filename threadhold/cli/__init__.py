@@ -9,6 +9,7 @@ import click
 
 from threadhold import __version__
 from threadhold.cli import commands
+from threadhold.cli.dockerfile import dockerfile
 from threadhold.cli.group import ProgramGroup, load_settings, pass_program
 from threadhold.cli.init import init
 from threadhold.cli.keys import keys
@@ -43,4 +44,4 @@ def command_line(program: Program, more: Iterable[click.Command] = ()) -> Progra
     return click.version_option(__version__, prog_name="threadhold")(group)
 
 
-main = command_line(THREADHOLD, [init])
+main = command_line(THREADHOLD, [init, dockerfile])

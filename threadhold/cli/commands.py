@@ -7,6 +7,7 @@ from urllib.parse import quote
 import click
 
 from threadhold.cli.audit import audit
+from threadhold.cli.effects import effects
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.keys import use_keys
 from threadhold.cli.options import (
@@ -18,6 +19,7 @@ from threadhold.cli.options import (
     settings_options,
 )
 from threadhold.cli.tenant import tenant
+from threadhold.cli.webhooks import webhooks
 from threadhold.config_file import read_config
 from threadhold.program import Program
 from threadhold.settings import Settings
@@ -224,4 +226,16 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, restore, doctor, audit, tenant)
+ALL = (
+    serve,
+    worker,
+    dev,
+    migrate,
+    backup,
+    restore,
+    doctor,
+    audit,
+    tenant,
+    webhooks,
+    effects,
+)

@@ -30,6 +30,7 @@ from langgraph_runtime_sql.ops.threads import newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus, ThreadStatus
+from langgraph_runtime_sql.webhooks import outbox
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -229,9 +230,9 @@ def end(
     conn.send(_update(*columns), {"id": thread["thread_id"], **values})
     metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
     ended = {**run, "status": run_status, "updated_at": now}
-    hooks.call(
-        "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status
-    )
+    shown = run_rows.public(ended)
+    outbox.add(conn, run, shown, thread["tenant"], {**outcome, "status": run_status})
+    hooks.call("after_run_end", conn, Caller(), {**thread, **columns}, shown, run_status)
 
 
 def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owner: str) -> None:
@@ -241,6 +242,8 @@ def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owne
         return
     thread = thread_rows.find(conn, run["thread_id"])
     if thread is None or run["kwargs"].get("temporary"):
+        failed = {"status": RunStatus.ERROR, "error": json_codec.plain(error)}
+        outbox.add(conn, run, run_rows.public(run), run["tenant"], failed)
         if not run_result.keep(conn, run, error):
             thread_rows.delete(conn, run["thread_id"])
     else:

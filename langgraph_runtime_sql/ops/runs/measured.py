@@ -1,6 +1,5 @@
 """Measured runs: the metrics, the log line and the trace of each attempt at a run."""
 
-import asyncio
 import logging
 from datetime import UTC, datetime
 from typing import Any
@@ -27,12 +26,6 @@ def labels(run: Row, tenant: str | None) -> tuple[str, str]:
     """Return the graph of a run and the class of its tenant, the labels of its metrics."""
     graph = str(configurable(run).get("graph_id") or "unknown")
     return graph, runtime.current().options.limits.class_of(tenant)
-
-
-def webhook(task: asyncio.Task[None]) -> None:
-    """Count a call of a webhook that is over."""
-    is_failed = task.cancelled() or task.exception() is not None
-    metrics.process().webhooks.labels("failed" if is_failed else "ended").inc()
 
 
 class Attempt:

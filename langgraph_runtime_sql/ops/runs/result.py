@@ -44,7 +44,7 @@ def mark(run_id: UUID, kwargs: Row) -> Row:
 
 def record(claim: Claim, name: str, data: bytes) -> None:
     """Record an event of a run of this process, if it may contain the result."""
-    if claim.temporary_thread_id is None or not runtime.current().bus.shared:
+    if claim.temporary_thread_id is None:
         return
     if name in ("values", "error") or (name == "updates" and b"__interrupt__" in data):
         _last_output[claim.run_id] = name, data
@@ -53,6 +53,14 @@ def record(claim: Claim, name: str, data: bytes) -> None:
 def forget(run_id: str) -> None:
     """Forget the recorded event of a run. Repeatable."""
     _last_output.pop(run_id, None)
+
+
+def outcome(run: Row) -> dict[str, Any]:
+    """Return what a webhook says about a stateless run of this process that ends."""
+    failed, result = _outcome(run, None)
+    if failed:
+        return {"status": RunStatus.ERROR, "error": result}
+    return {"status": RunStatus.SUCCESS, "values": result}
 
 
 def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:

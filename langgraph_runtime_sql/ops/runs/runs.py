@@ -20,7 +20,7 @@ from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.hooks import Reject
-from langgraph_runtime_sql.ops import custom_checkpointer
+from langgraph_runtime_sql.ops import custom_checkpointer, idempotency
 from langgraph_runtime_sql.ops.assistants.assistants import is_system
 from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, pick, rows
 from langgraph_runtime_sql.ops.crons.firing import disable, take_firing
@@ -43,6 +43,20 @@ _PENDING = Prepared(
     select(runs.c.thread_id, runs.c.created_at).where(runs.c.status == PENDING_LITERAL)
 )
 _RUNNING = Prepared(select(runs.c.thread_id).where(runs.c.status == RUNNING_LITERAL))
+
+
+def _create(
+    conn: Connection, request: RunRequest, repeatable: idempotency.Repeatable | None
+) -> list[Row]:
+    if repeatable is None:
+        return create(conn, request)
+    idempotency.refuse_repetition(conn, repeatable)
+    created = create(conn, request)
+    if created and created[0]["run_id"] == request.run_id:
+        thread = thread_rows.find(conn, request.thread_id)
+        tenant = None if thread is None else thread["tenant"]
+        idempotency.note(conn, repeatable, tenant, request.thread_id, request.run_id)
+    return created
 
 
 class Runs:
@@ -82,7 +96,7 @@ class Runs:
         if isinstance(conn, Handle):
             conn.enlist()
         # Before the handlers, which may create other runs.
-        firing, batch = take_firing(), run_batch.take()
+        firing, batch, repeatable = take_firing(), run_batch.take(), idempotency.take()
         assistant = as_uuid(assistant_id, "assistant ID")
         thread = None if thread_id is None else as_uuid(thread_id, "thread ID")
         run = uuid7() if run_id is None else as_uuid(run_id, "run ID")
@@ -124,7 +138,7 @@ class Runs:
         )
         write = runtime.current().database.write if batch is None else batch.write
         try:
-            return rows(await write(lambda conn: create(conn, request)))
+            return rows(await write(lambda conn: _create(conn, request, repeatable)))
         except Reject as refusal:
             if firing is not None and refusal.is_final:
                 await disable(firing, refusal.detail)

@@ -30,6 +30,7 @@ from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import call_end_hook
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ROLLBACK, ThreadStatus
+from langgraph_runtime_sql.webhooks import outbox
 
 
 async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
@@ -53,6 +54,8 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
         run = None if own_run is None else run_rows.find(conn, own_run)
         if run is not None:
             run_end.check_owned(run, claim)
+            shown = run_rows.public(run)
+            outbox.add(conn, run, shown, run["tenant"], run_result.outcome(run))
             if here.bus.shared and run_result.keep(conn, run):
                 announce.ended(conn, run)
                 return

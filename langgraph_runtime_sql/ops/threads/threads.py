@@ -8,7 +8,7 @@ from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.limits import stored
-from langgraph_runtime_sql.ops import custom_checkpointer
+from langgraph_runtime_sql.ops import custom_checkpointer, idempotency
 from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, rows
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -66,15 +66,22 @@ class Threads:
         Raises:
             HTTPException: (409) it exists.
         """
+        # Before the handlers, which may create other threads.
+        repeatable = idempotency.take()
         identifier = as_uuid(thread_id, "thread ID")
         value: Row = {"thread_id": identifier, "metadata": metadata or {}, "if_exists": if_exists}
         permitted = await authorize(ctx, "threads", "create", value)
         metadata, requester = dict(value["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> Row:
+            if repeatable is not None:
+                idempotency.refuse_repetition(conn, repeatable)
             existing = thread_rows.find(conn, identifier)
             if existing is None:
-                return thread_rows.insert(conn, identifier, metadata, requester, ttl=ttl)
+                row = thread_rows.insert(conn, identifier, metadata, requester, ttl=ttl)
+                if repeatable is not None:
+                    idempotency.note(conn, repeatable, row["tenant"], identifier)
+                return row
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":
                 raise thread_rows.ThreadExists(identifier)

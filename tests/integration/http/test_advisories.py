@@ -321,7 +321,7 @@ def test_ghsa_2c9q_c2q9_qgqv_webhook_redirects_are_not_followed(tmp_path: Path) 
     ):
         for path in ("/open", "/redirect"):
             post(bob, "/runs/wait", {**RUN, "webhook": url + path})
-        wait_for(lambda: "failed to call webhook" in server.log.read_text())
+        wait_for(lambda: "Webhook failed" in server.log.read_text())
     assert visited == ["/open", "/redirect"]
 
 

@@ -565,3 +565,14 @@ def test_documentation_says_what_a_process_takes() -> None:
 def test_documentation_says_how() -> None:
     for path in ("deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes"):
         assert path in README
+
+
+def test_scaler_names_the_worker_and_a_documented_metric() -> None:
+    scaler = yaml.safe_load((ROOT / "deploy" / "keda" / "worker.yaml").read_text())["spec"]
+    workers = (ROOT / "deploy" / "kubernetes" / "worker.yaml").read_text()
+    worker = next(yaml.safe_load_all(workers))
+    assert scaler["scaleTargetRef"]["name"] == worker["metadata"]["name"]
+    query = scaler["triggers"][0]["metadata"]["query"]
+    name = query.removeprefix("max(").removesuffix(")")
+    reference = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    assert name in reference

@@ -37,6 +37,7 @@ PUBLIC = {
     "threadhold.admin",
     "threadhold.cli",
     "threadhold.config_file",
+    "threadhold.effects",
     "threadhold.encryption",
     "threadhold.errors",
     "threadhold.hooks",
@@ -209,7 +210,10 @@ def test_no_imports_go_round_in_circles() -> None:
 
 
 # A command imports only what it runs, so that `--help` and `--version` stay fast.
-COMMANDS = {f"threadhold.cli.{name}" for name in ("audit", "commands", "keys", "own", "tenant")} | {
+COMMANDS = {
+    f"threadhold.cli.{name}"
+    for name in (*("audit", "commands", "crons", "effects", "keys", "own", "tenant", "webhooks"),)
+} | {
     # Rules of commands, which the server does not need.
     "threadhold.program"
 }

@@ -1,0 +1,119 @@
+"""Idempotency: a repeated creation of a thread or run finds what the first one has created.
+
+The transaction that creates the thread or run also stores the request's key, so a key without a
+result, or a result without its key, cannot exist.
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import idempotency_keys as table
+from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.errors import WriteConflict
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+
+KEEP = timedelta(days=1)
+
+_FIND = Prepared(
+    select(table).where(table.c.key == bindparam("name"), table.c.created_at > bindparam("since"))
+)
+_DROP = Prepared(
+    table.delete().where(table.c.key == bindparam("name"), table.c.created_at <= bindparam("since"))
+)
+_INSERT = Prepared(InsertNew(table))
+_EXPIRE = Prepared(table.delete().where(table.c.created_at <= bindparam("since")))
+
+
+@dataclass(slots=True)
+class Repeatable:
+    """A request with the header `Idempotency-Key`.
+
+    Attributes:
+        key: Made from tenant, user and the header.
+        fingerprint: Made from method, path and body.
+        found: The thread or run that an earlier request has created.
+    """
+
+    key: str
+    fingerprint: str
+    found: Row | None = None
+    taken: bool = field(default=False, repr=False)
+
+
+def take() -> Repeatable | None:
+    """Return the repeatable request whose thread or run is about to be created, or None.
+
+    Returned only once: an authorization handler may create other threads and runs.
+    """
+    current: Repeatable | None = request_context.idempotency.get()
+    if current is None or current.taken:
+        return None
+    current.taken = True
+    return current
+
+
+def refuse_repetition(conn: Connection, request: Repeatable) -> None:
+    """Refuse a request whose key was used, and set its `found`.
+
+    Raises:
+        HTTPException: (422) the key was used for another request; (409) the earlier request has
+            created `found`, or what it has created was deleted.
+    """
+    request.found = None
+    row = conn.fetchone(_FIND, {"name": request.key, "since": conn.now() - KEEP})
+    if row is None:
+        return
+    if row["fingerprint"] != request.fingerprint:
+        raise HTTPException(
+            422,
+            "This Idempotency-Key was used for another request in the last 24 hours. "
+            "Use a new key for each new request.",
+        )
+    thread_id, run_id = row["thread_id"], row["run_id"]
+    found = thread_rows.find(conn, thread_id) if run_id is None else run_rows.find(conn, run_id)
+    what = f"thread {thread_id}" if run_id is None else f"run {run_id} of thread {thread_id}"
+    if found is None:
+        raise HTTPException(
+            409, f"An earlier request with this Idempotency-Key created {what}, which is gone."
+        )
+    request.found = thread_rows.public(found) if run_id is None else run_rows.public(found)
+    raise HTTPException(
+        409,
+        f"An earlier request with this Idempotency-Key created {what}. Join it instead: "
+        f"GET /threads/{thread_id}/runs/{run_id}/stream",
+    )
+
+
+def note(
+    conn: Connection,
+    request: Repeatable,
+    tenant: str | None,
+    thread_id: UUID,
+    run_id: UUID | None = None,
+) -> None:
+    """Store what a request has created, in the transaction that creates it."""
+    now = conn.now()
+    conn.execute(_DROP, {"name": request.key, "since": now - KEEP})
+    row = {
+        "key": request.key,
+        "tenant": tenant,
+        "fingerprint": request.fingerprint,
+        "thread_id": thread_id,
+        "run_id": run_id,
+        "created_at": now,
+    }
+    if not conn.execute(_INSERT, row):
+        # The same request at the same time was faster. Repeating the transaction finds it.
+        raise WriteConflict
+
+
+def expire(conn: Connection) -> None:
+    """Delete keys that are older than a day."""
+    conn.execute(_EXPIRE, {"since": conn.now() - KEEP})

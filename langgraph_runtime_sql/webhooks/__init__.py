@@ -1,0 +1,1 @@
+"""Webhooks: an outbox in the database, and its signed delivery."""

@@ -1,0 +1,8 @@
+"""Effects: let nodes and tools call other systems once, although runs are executed again.
+
+result = await effects.once(tool_call_id, charge)
+"""
+
+from langgraph_runtime_sql.effects import NOT_DONE, EffectUnknown, NotDone, NotInRun, once
+
+__all__ = ["NOT_DONE", "EffectUnknown", "NotDone", "NotInRun", "once"]
