@@ -590,7 +590,9 @@ def _below_prefix(scope: Scope, prefix: str) -> Scope | None:
         return scope
     if path != prefix and not path.startswith(f"{prefix}/"):
         return None
-    return {**scope, "root_path": root + prefix, "app_root_path": root}
+    # In place, as Starlette's mounts do: outer layers read the user and the route from it.
+    scope.update(root_path=root + prefix, app_root_path=root)
+    return scope
 
 
 def _check_prefix(prefix: str) -> None:

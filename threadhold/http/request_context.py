@@ -29,7 +29,8 @@ class RequestContext:
         headers = [each for each in scope["headers"] if each[0] != HEADER]
         given = next((value for name, value in scope["headers"] if name == HEADER), b"")
         request_id = given if _ID.fullmatch(given) else str(uuid.uuid4()).encode()
-        scope = {**scope, "headers": [*headers, (HEADER, request_id)]}
+        # In place: layers outside of this read the user and the route from the same scope.
+        scope["headers"] = [*headers, (HEADER, request_id)]
         status = 0
 
         async def send_with_id(message: Message) -> None:
