@@ -166,10 +166,10 @@ async def _follow(
     run_id: UUID, thread_id: UUID, live: Subscription, after: Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
     """Yield events in order, each with whether it is shown with its id."""
-    bus, resumable = runtime.current().bus, False
+    bus = runtime.current().bus
     if after is not None:
         row = await _find(run_id, thread_id)
-        resumable = row is not None and bool(row["kwargs"].get("resumable"))
+        resumable = row is not None and row["kwargs"].get("resumable")
         whole_since = row["created_at"] if row is not None and resumable else None
         live.close()
         live = await bus.follow_run(live.key, after, whole_since=whole_since)
@@ -182,8 +182,10 @@ async def _follow(
     if reader.over == "missing" and not ignore_404:
         yield _not_found(run_id), False
         return
-    # The log does not have the stream of a client whose server was restarted.
-    is_unknown = after is not None and not bus.logs(resumable=resumable) and reader.found_nothing
+    is_unknown = False
+    if after is not None and reader.found_nothing:
+        # The log has no stream that SQLite does not store, or that ran before a move.
+        is_unknown = not (await bus.read_log(live.key, START)).events
     if (live.broken or is_unknown) and (final := await final_event(run_id)) is not None:
         # A client that waits only for the result needs only this event.
         yield final, False
