@@ -239,14 +239,16 @@ METRICS_HEAD = """\
 
     curl localhost:8123/metrics
 
-prints the metrics of one process in the format of Prometheus; `?format=json` prints a summary. With
-the project's own `hooks.auth`, the route needs a token with the role `operator`.
+prints the metrics in the format of Prometheus, with `--workers` those of all processes;
+`?format=json` prints a summary. With the project's own `hooks.auth`, the route needs a token with the
+role `operator`.
 
 ## Threadhold
 """
 
 METRICS_TAIL = """\
-A labelled metric appears when it has its first value.
+A labelled metric appears when it has its first value. Of each counter and histogram, `NAME_created` is the
+time since which it counts, in seconds since 1970.
 
 ## langgraph-api
 

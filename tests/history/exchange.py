@@ -77,8 +77,11 @@ async def take(
     try:
         async with asyncio.timeout(seconds or PATIENCE):
             async for event in _events(answer):
-                events.append(event)
                 after = event[0] or after
+                if event[1] == "resume":
+                    # Of the server that stops, not of the run.
+                    continue
+                events.append(event)
                 if len(events) == limit:
                     pending.ok(events=events, closed=False)
                     return after, False
