@@ -341,7 +341,7 @@ def test_project_is_served_at_its_mount_prefix(project: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "http": {"mount_prefix": "/api"}}))
     command = [sys.executable, "-c", SERVED_AT]
     said = subprocess.check_output(command, cwd=project, env=environment(), timeout=120)
-    assert json.loads(said.splitlines()[-1]) == ["/health", "/ok", "/", "/assets/{name}", "/api"]
+    assert json.loads(said.splitlines()[-1]) == ["/health", "/", "/assets/{name}", "/ok", "/api"]
 
 
 def test_help_lists_each_command_and_no_hidden_option(tmp_path: Path) -> None:
