@@ -161,7 +161,11 @@ async def test_a_message_answers_the_question_that_waits(page: Page, server: Run
     await page.say("by message")
     await page.until("“by message” answered this minute by developer")
     async with client(server) as api:
-        row = await api.get(f"/threads/{await page.thread()}")
+        thread = await page.thread()
+        # The answer is shown before its run has ended.
+        [run, _] = await api.get(f"/threads/{thread}/runs")
+        assert await api.ended(thread, run["run_id"]) == "success"
+        row = await api.get(f"/threads/{thread}")
     assert row["values"]["answers"] == ["by message"]
 
 

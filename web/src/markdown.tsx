@@ -1,6 +1,6 @@
 // Markdown of a model: no raw HTML, images of this origin only, links to https and mailto only.
 import { Lexer } from "marked";
-import { memo, useMemo, useRef, useState } from "react";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
 import Markdown, { type Components, type Options } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import remend from "remend";
@@ -29,8 +29,12 @@ const components: Components = {
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n([\s\S]*?)(?:\n {0,3}\1[`~]*\s*)?$/;
 
-/** Return the plugins for a block that begins at an offset of the text. */
-export type Plugins = (base: number) => NonNullable<Options["rehypePlugins"]>;
+/** What a product adds to blocks of a text. */
+export interface Plugins {
+  /** Return whether a block that begins at an offset of the text gets anything. Others are not rendered again. */
+  concern: (block: string, base: number) => boolean;
+  of: (base: number) => NonNullable<Options["rehypePlugins"]>;
+}
 
 interface BlockProps {
   text: string;
@@ -47,7 +51,7 @@ const Block = memo(function Block({ text, base, plugins }: BlockProps) {
     <Markdown
       skipHtml
       remarkPlugins={[remarkGfm]}
-      rehypePlugins={plugins?.(base) ?? []}
+      rehypePlugins={plugins?.of(base) ?? []}
       components={components}
       urlTransform={(url, key) => (key === "src" ? safeImage(url) : safeLink(url))}
     >
@@ -95,8 +99,20 @@ interface TextProps {
   plugins?: Plugins | undefined;
 }
 
-/** Show Markdown. Only the last blocks of a growing text are rendered again. */
-export const Text = memo(function Text({ text, growing, plugins }: TextProps) {
+/** Return a text; while it grows, the text of the last frame, however many tokens arrive in it. */
+function useDrawn(text: string, growing: boolean): string {
+  const [drawn, setDrawn] = useState(text);
+  useEffect(() => {
+    if (!growing) return;
+    const frame = requestAnimationFrame(() => setDrawn(text));
+    return () => cancelAnimationFrame(frame);
+  }, [growing, text]);
+  return growing ? drawn : text;
+}
+
+/** Show Markdown. Only the last blocks of a growing text are rendered again, once a frame. */
+export const Text = memo(function Text({ text: whole, growing, plugins }: TextProps) {
+  const text = useDrawn(whole, growing);
   const last = useRef<Cut | null>(null);
   const blocks = useMemo(() => {
     // Blocks are found by their exact text, which `marked` changes if lines end with a return.
@@ -113,7 +129,8 @@ export const Text = memo(function Text({ text, growing, plugins }: TextProps) {
         if (raw.trim() === "") return null;
         // What is open at the end, such as bold words, is closed while the text grows.
         const isOpen = growing && i >= blocks.length - 2;
-        return <Block key={i} text={isOpen ? remend(raw) : raw} base={base} plugins={plugins} />;
+        const own = plugins?.concern(raw, base) ? plugins : undefined;
+        return <Block key={i} text={isOpen ? remend(raw) : raw} base={base} plugins={own} />;
       })}
     </div>
   );

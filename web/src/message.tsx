@@ -1,5 +1,5 @@
 // A message of a conversation, and what a person can do with it.
-import { memo, Suspense, useEffect, useState, type ComponentType } from "react";
+import { memo, Suspense, useState, type ComponentType } from "react";
 import type { Fields } from "./api";
 import type { Place } from "./branches";
 import { t } from "./i18n";
@@ -98,9 +98,9 @@ export const Message = memo(function Message(props: Props) {
       ) : isHuman ? (
         <Bubble message={message} />
       ) : Answer === undefined ? (
-        <Growing text={message.text} growing={growing} />
+        <Text text={message.text} growing={growing} />
       ) : (
-        <Suspense fallback={<Growing text={message.text} growing={growing} />}>
+        <Suspense fallback={<Text text={message.text} growing={growing} />}>
           <Answer message={message} stored={stored} values={values} isLast={isLast} growing={growing} />
         </Suspense>
       )}
@@ -131,17 +131,6 @@ function Bubble({ message }: { message: Shown }) {
       {message.parts.map((part, i) => <span className="badge" key={i}>{part}</span>)}
     </div>
   );
-}
-
-/** Show a growing text, once a frame however many tokens arrive. */
-function Growing({ text, growing }: { text: string; growing: boolean }) {
-  const [drawn, setDrawn] = useState(text);
-  useEffect(() => {
-    if (!growing) return;
-    const frame = requestAnimationFrame(() => setDrawn(text));
-    return () => cancelAnimationFrame(frame);
-  }, [growing, text]);
-  return <Text text={growing ? drawn : text} growing={growing} />;
 }
 
 function Copy({ text }: { text: string }) {

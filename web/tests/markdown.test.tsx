@@ -1,4 +1,4 @@
-import { render } from "@testing-library/react";
+import { render, waitFor } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import { safeImage, safeLink, Text } from "../src/markdown";
 
@@ -19,11 +19,12 @@ describe("Text", () => {
     const { container } = render(<Text text={"<b>x</b> <script>y</script>\n\n<div onclick=a>z</div>"} growing={false} />);
     expect(container.querySelector("b, script, [onclick]")).toBeNull();
   });
-  it("keeps the elements of finished blocks while the text grows", () => {
+  it("keeps the elements of finished blocks while the text grows", async () => {
     const { container, rerender } = render(<Text text={"one\n\ntw"} growing />);
     const first = container.querySelector("p");
     rerender(<Text text={"one\n\ntwo **bo"} growing />);
+    // Drawn in the next frame.
+    await waitFor(() => expect(container.querySelector("strong")?.textContent).toBe("bo"));
     expect(container.querySelector("p")).toBe(first);
-    expect(container.querySelector("strong")?.textContent).toBe("bo");
   });
 });

@@ -13,7 +13,11 @@ const LEFT_ALONE = new Set(["code", "pre", "a", "button"]);
 export function annotate(text: string, notes: Notes, wording: { source: string }): Plugins {
   const known = new Set(notes.citations.map((each) => each.number));
   const spans = notes.unsupported.map(({ start, end }) => ({ start: toUnits(text, start), end: toUnits(text, end) }));
-  return (base) => [() => (tree: Root) => walk(tree, (node) => parts(node, base, known, spans, wording.source))];
+  return {
+    concern: (block, base) =>
+      block.search(MARK) >= 0 || spans.some(({ start, end }) => start < base + block.length && end > base),
+    of: (base) => [() => (tree: Root) => walk(tree, (node) => parts(node, base, known, spans, wording.source))],
+  };
 }
 
 function walk(parent: Root | Element, change: (node: Text) => ElementContent[]): void {
