@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from langgraph_runtime_sql.checkpoint import resealing, sealing, undo
+from langgraph_runtime_sql.checkpoint import parts, resealing, sealing, undo
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
 from langgraph_runtime_sql.checkpoint.sql import run, run_many
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
@@ -44,8 +44,8 @@ _COPY_BLOBS = """
     ON CONFLICT DO NOTHING
 """
 _COPIES = {
-    "sqlite": (_COPY_CHECKPOINTS, _COPY_WRITES),
-    "postgresql": (_COPY_CHECKPOINTS, _COPY_WRITES, _COPY_BLOBS),
+    "sqlite": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES),
+    "postgresql": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES, _COPY_BLOBS),
 }
 # The newest checkpoint of each namespace, and the counters of its delta channels, if any.
 _NEWEST = {
@@ -75,13 +75,27 @@ def delete_thread(conn: Connection, thread_id: Any) -> None:
     """Delete every checkpoint of a thread, in all namespaces."""
     stock_saver(conn, SERIALIZED).delete_thread(str(thread_id))
     undo.forget_thread(conn, str(thread_id))
+    parts.delete_all(conn, str(thread_id))
 
 
 def copy_thread(conn: Connection, source: Any, target: Any) -> None:
     """Copy all checkpoints and pending writes of `source` to the thread `target`."""
+    for each in (source, target):
+        parts.lock_for_writing(conn, str(each))
     for statement in _COPIES[conn.dialect_name]:
         run(conn, statement, {"source": str(source), "target": str(target)})
     resealing.rebind(conn, str(source), str(target))
+
+
+def free_parts(conn: Connection, thread_id: str) -> int:
+    """Delete the parts of a thread that no checkpoint refers to; return their number."""
+    return parts.collect(conn, thread_id, sealing.reading(conn, SERIALIZED, thread_id).parts_of)
+
+
+def missing_parts(conn: Connection, thread_id: str) -> set[bytes]:
+    """Return the ids of parts that checkpoints of a thread refer to and that are not stored."""
+    reader = sealing.reading(conn, SERIALIZED, thread_id)
+    return parts.missing(conn, thread_id, reader.missing_parts_of)
 
 
 def thread_ids(conn: Connection) -> list[str]:
@@ -226,9 +240,10 @@ def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:
         return
     for table in ("checkpoints", "{writes}", "run_writes"):
         run_many(conn, f"DELETE FROM {table} WHERE {_ONE}", places)
-    if conn.dialect_name == "postgresql":
-        for thread in {place[0] for place in places}:
+    for thread in sorted({place[0] for place in places}):
+        if conn.dialect_name == "postgresql":
             run(conn, _UNUSED_BLOBS, {"thread": thread})
+        free_parts(conn, thread)
 
 
 def _config(thread: str, ns: str, checkpoint_id: str) -> RunnableConfig:

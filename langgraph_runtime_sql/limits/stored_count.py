@@ -35,7 +35,7 @@ LEASE = timedelta(minutes=30)
 # Threads in one transaction.
 PAGE = 100
 
-_OF_THREADS = ("threads", "runs", "event_segments", "run_writes", "checkpoints")
+_OF_THREADS = ("threads", "runs", "event_segments", "run_writes", "checkpoints", "checkpoint_parts")
 # Each database has some of these, as langgraph's saver creates them.
 _OF_SAVERS = ("writes", "checkpoint_writes", "checkpoint_blobs")
 _OF_STORE = ("store", "store_vectors")
