@@ -12,6 +12,7 @@ from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serialize
 from langgraph_runtime_sql.checkpoint.sql import run, run_many
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.encryption.keys import CannotDecrypt, KeyErased
 
 Saver = BaseCheckpointSaver[str]
 Version = tuple[str | None, tuple[tuple[Any, ...], ...]]
@@ -88,8 +89,27 @@ def copy_thread(conn: Connection, source: Any, target: Any) -> None:
 
 
 def free_parts(conn: Connection, thread_id: str) -> int:
-    """Delete the parts of a thread that no checkpoint refers to; return their number."""
-    return parts.collect(conn, thread_id, sealing.reading(conn, SERIALIZED, thread_id).parts_of)
+    """Delete the parts of a thread that no checkpoint refers to; return their number.
+
+    If a checkpoint's key is gone, nobody can tell which parts it needs, and all stay.
+    """
+    try:
+        return parts.collect(conn, thread_id, sealing.reading(conn, SERIALIZED, thread_id).parts_of)
+    except (CannotDecrypt, KeyErased):
+        return 0
+
+
+def examine_parts(conn: Connection, thread_id: str) -> tuple[int, int]:
+    """Return how many parts of a thread's checkpoints are missing, and how many are not used.
+
+    Encrypted checkpoints whose key this process does not have count for neither.
+    """
+    reader = sealing.reading(conn, SERIALIZED, thread_id)
+    try:
+        missing = parts.missing(conn, thread_id, reader.missing_parts_of)
+        return len(missing), len(parts.unused(conn, thread_id, reader.parts_of))
+    except (CannotDecrypt, KeyErased):
+        return 0, 0
 
 
 def missing_parts(conn: Connection, thread_id: str) -> set[bytes]:

@@ -103,6 +103,7 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
         *_labels(conn),
         *_crons(conn),
         *_checkpoints(conn),
+        *_parts(conn),
         *_segments(conn),
     ]
 
@@ -249,7 +250,7 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
     orphans = checkpoint.run(
         conn,
         "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM {writes} "
-        "UNION SELECT thread_id FROM run_writes "
+        "UNION SELECT thread_id FROM run_writes UNION SELECT thread_id FROM checkpoint_parts "
         "EXCEPT SELECT CAST(thread_id AS TEXT) FROM threads",
     ).fetchall()
     for (thread_id,) in orphans:
@@ -260,6 +261,29 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
             "delete it",
             partial(checkpoint.delete_thread, thread_id=thread_id),
         )
+
+
+def _parts(conn: Connection) -> Iterator[Finding]:
+    """Look for parts of checkpoints that are missing, and for those that nothing refers to."""
+    found = checkpoint.run(conn, "SELECT DISTINCT thread_id FROM checkpoint_parts").fetchall()
+    for (thread_id,) in found:
+        missing, unused = checkpoint.examine_parts(conn, thread_id)
+        if missing:
+            yield Finding(
+                "checkpoint",
+                str(thread_id),
+                f"{missing} parts of its checkpoints are missing",
+                "restore a backup, or delete the thread",
+            )
+        # Below a missing part are others that only seem to be unused.
+        elif unused:
+            yield Finding(
+                "checkpoint",
+                str(thread_id),
+                f"no checkpoint refers to {unused} of its parts",
+                "delete them",
+                partial(checkpoint.free_parts, thread_id=thread_id),
+            )
 
 
 def _segments(conn: Connection) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from langgraph_runtime_sql.checkpoint.parts.rows import (
     delete_all,
     lock_for_writing,
     missing,
+    unused,
 )
 from langgraph_runtime_sql.checkpoint.parts.values import PartsReader, PartsWriter
 
@@ -27,4 +28,5 @@ __all__ = [
     "delete_all",
     "lock_for_writing",
     "missing",
+    "unused",
 ]

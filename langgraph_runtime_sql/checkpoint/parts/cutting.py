@@ -5,7 +5,6 @@ cuts are, so bytes that are not msgpack are merely shared less.
 """
 
 from itertools import pairwise
-from typing import NamedTuple
 from zlib import crc32
 
 # A smaller value inside another is not cut.
@@ -19,32 +18,31 @@ LEAF, LARGEST_LEAF = 512, 4096
 # Deeper containers are not cut.
 DEEPEST = 32
 
-_SIZES = {
-    # The first byte: the bytes of the length, and the bytes between length and payload.
-    **{0xC4: (1, 0), 0xC5: (2, 0), 0xC6: (4, 0)},
-    **{0xC7: (1, 1), 0xC8: (2, 1), 0xC9: (4, 1)},
-    **{0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0)},
-}
-_FIXED = {
-    **{0xC0: 0, 0xC2: 0, 0xC3: 0, 0xCA: 4, 0xCB: 8},
-    **{0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8},
-    **{0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17},
-}
-_CONTAINERS = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
+# By the first byte of a value: the bytes after it that hold its length, the further bytes of its
+# header, and how many values each element has (0: no container). -1: no value starts so.
+_HEADERS = [(-1, 0, 0)] * 256
+for _first in (*range(0x80), *range(0xE0, 0x100), 0xC0, 0xC2, 0xC3):
+    _HEADERS[_first] = 0, 0, 0
+for _first, _rest in zip(range(0xCA, 0xD4), (4, 8, 1, 2, 4, 8, 1, 2, 4, 8), strict=True):
+    _HEADERS[_first] = 0, _rest, 0
+for _first, _rest in zip(range(0xD4, 0xD9), (2, 3, 5, 9, 17), strict=True):
+    _HEADERS[_first] = 0, _rest, 0
+for _first in range(0xA0, 0xC0):
+    _HEADERS[_first] = 0, _first & 0x1F, 0
+for _first in range(0x80, 0xA0):
+    _HEADERS[_first] = 0, 0, 2 if _first < 0x90 else 1
+for _first, _width, _rest, _step in (
+    *((0xC4, 1, 0, 0), (0xC5, 2, 0, 0), (0xC6, 4, 0, 0)),
+    *((0xC7, 1, 1, 0), (0xC8, 2, 1, 0), (0xC9, 4, 1, 0)),
+    *((0xD9, 1, 0, 0), (0xDA, 2, 0, 0), (0xDB, 4, 0, 0)),
+    *((0xDC, 2, 0, 1), (0xDD, 4, 0, 1), (0xDE, 2, 0, 2), (0xDF, 4, 0, 2)),
+):
+    _HEADERS[_first] = _width, _rest, _step
 _EXTENSIONS = frozenset({0xC7, 0xC8, 0xC9})
 
 
 class _NotMsgpack(Exception):
     """The bytes are not msgpack."""
-
-
-class _Token(NamedTuple):
-    """One token: where its header ends, where it ends, and how many values follow inside."""
-
-    body: int
-    end: int
-    children: int
-    step: int
 
 
 def cut(data: bytes) -> list[bytes | list[bytes]]:
@@ -100,26 +98,23 @@ class _Cutter:
         if end - start < BIG or depth > DEEPEST:
             self._cuts.append((end, shared))
             return
-        token = self._token(start)
-        if not token.children:
-            self._visit_bytes(start, end, token.body, depth, shared=shared)
+        body, count, step = self._header(start)
+        if not count:
+            self._visit_bytes(start, end, body, depth, shared=shared)
             return
-        ends = [token.body]
-        for _ in range(token.children // token.step):
-            at = ends[-1]
-            for _ in range(token.step):
-                at = self.skip(at)
-            ends.append(at)
+        ends = [body]
+        for _ in range(count):
+            ends.append(self.skip(ends[-1], step))
         is_frame = len(ends) <= FEW and any(b - a >= BIG for a, b in pairwise(ends))
         # The header holds the number of elements: outside of the leaves, it changes none of them.
-        self._cuts.append((token.body, shared))
+        self._cuts.append((body, shared))
         shared = shared or not is_frame
         for first, past in pairwise(ends):
             if past - first < BIG:
                 self._cuts.append((past, shared))
                 continue
             value = first
-            if token.step == 2:
+            if step == 2:
                 value = self.skip(first)
                 self._cuts.append((value, shared))
             self.visit(value, past, depth + 1, shared=shared)
@@ -143,43 +138,41 @@ class _Cutter:
         self._cuts.extend((at, True) for at in range(start + BLOCK, end, BLOCK))
         self._cuts.append((end, True))
 
-    def skip(self, at: int) -> int:
-        """Return where the value at `at` ends."""
-        todo = 1
+    def skip(self, at: int, todo: int = 1) -> int:
+        """Return where the next `todo` values end, the first of which is at `at`."""
+        data = self._data
+        past = len(data)
         while todo:
-            token = self._token(at)
-            todo += token.children - 1
-            at = token.body if token.children else token.end
-        if at > len(self._data):
+            if at >= past:
+                raise _NotMsgpack
+            first = data[at]
+            width, rest, step = _HEADERS[first]
+            at += 1 + rest
+            todo -= 1
+            if width > 0:
+                size = int.from_bytes(data[at - rest : at - rest + width])
+                at += width
+                if step:
+                    todo += size * step
+                else:
+                    at += size
+            elif step:
+                todo += (first & 0x0F) * step
+            elif width:
+                raise _NotMsgpack
+        if at > past:
             raise _NotMsgpack
         return at
 
-    def _token(self, at: int) -> _Token:
-        data = self._data
-        if at >= len(data):
-            raise _NotMsgpack
-        first = data[at]
-        at += 1
-        if first < 0x80 or first >= 0xE0:
-            return _Token(at, at, 0, 1)
-        if first < 0x90:
-            return _Token(at, at, 2 * (first & 0x0F), 2)
-        if first < 0xA0:
-            return _Token(at, at, first & 0x0F, 1)
-        if first < 0xC0:
-            return _Token(at, at + (first & 0x1F), 0, 1)
-        if first in _FIXED:
-            return _Token(at, at + _FIXED[first], 0, 1)
-        width, other = _SIZES.get(first) or _CONTAINERS.get(first) or (0, 0)
-        if not width or at + width > len(data):
-            raise _NotMsgpack
-        size = int.from_bytes(data[at : at + width])
-        body = at + width
-        if first in _CONTAINERS:
-            if size > len(data):
-                raise _NotMsgpack
-            return _Token(body, body, size * other, other)
-        return _Token(body + other, body + other + size, 0, 1)
+    def _header(self, at: int) -> tuple[int, int, int]:
+        """Return where the header at `at` ends, the number of elements, and values in each."""
+        first = self._data[at]
+        width, rest, step = _HEADERS[first]
+        body = at + 1 + width
+        if not step:
+            return body + (rest if width else 0), 0, 1
+        count = int.from_bytes(self._data[at + 1 : body]) if width else first & 0x0F
+        return body, count, step
 
 
 def _leaves(pieces: list[bytes]) -> list[bytes]:

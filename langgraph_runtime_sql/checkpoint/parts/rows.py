@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
+from typing import Any
 from weakref import WeakSet
 
 from langgraph_runtime_sql import process
@@ -73,7 +74,7 @@ def read(
 
 def _select(
     conn: Connection, columns: str, thread_id: str, ids: Collection[bytes]
-) -> Iterator[tuple[bytes, ...]]:
+) -> Iterator[tuple[Any, ...]]:
     of_thread = f"SELECT {columns} FROM checkpoint_parts WHERE thread_id = ? AND id "
     for page in _pages(ids):
         if conn.dialect_name == "sqlite":
@@ -83,9 +84,7 @@ def _select(
             yield from run(conn, f"{of_thread} = ANY(?)", (thread_id, page)).fetchall()
 
 
-def insert(
-    conn: Connection, thread_id: str, parts: Iterable[tuple[bytes, str, bytes]]
-) -> None:
+def insert(conn: Connection, thread_id: str, parts: Iterable[tuple[bytes, str, bytes]]) -> None:
     """Store the parts (id, type, bytes) of a thread that are new."""
     found = [(thread_id, *each) for each in parts]
     if found:
@@ -109,9 +108,19 @@ def roots(conn: Connection, thread_id: str) -> list[tuple[str, bytes]]:
     return [(kind, bytes(data)) for kind, data in found]
 
 
-def collect(
+def unused(
     conn: Connection, thread_id: str, reachable: Callable[[str, bytes], set[bytes]]
-) -> int:
+) -> set[bytes]:
+    """Return the ids of a thread's parts that no checkpoint refers to. Arguments: `collect`."""
+    ids = run(conn, "SELECT id FROM checkpoint_parts WHERE thread_id = ?", (thread_id,)).fetchall()
+    found = {bytes(each) for (each,) in ids}
+    if found:
+        for kind, data in roots(conn, thread_id):
+            found -= reachable(kind, data)
+    return found
+
+
+def collect(conn: Connection, thread_id: str, reachable: Callable[[str, bytes], set[bytes]]) -> int:
     """Delete the parts of a thread that no checkpoint refers to.
 
     Args:
@@ -123,17 +132,14 @@ def collect(
         The number of deleted parts.
     """
     _lock_for_freeing(conn, thread_id)
-    ids = run(conn, "SELECT id FROM checkpoint_parts WHERE thread_id = ?", (thread_id,)).fetchall()
-    unused = {bytes(each) for (each,) in ids}
-    if unused:
-        for kind, data in roots(conn, thread_id):
-            unused -= reachable(kind, data)
+    freed = unused(conn, thread_id, reachable)
+    if freed:
         run_many(
             conn,
             "DELETE FROM checkpoint_parts WHERE thread_id = ? AND id = ?",
-            [(thread_id, each) for each in unused],
+            [(thread_id, each) for each in freed],
         )
-    return len(unused)
+    return len(freed)
 
 
 def missing(
