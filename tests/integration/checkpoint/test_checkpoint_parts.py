@@ -1,5 +1,6 @@
 """Checkpoints in parts read as whole ones do, whatever happens to them."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -23,8 +24,10 @@ from langgraph_runtime_sql.checkpoint import (
     free_parts,
     missing_parts,
     prune_thread,
+    thread_storage,
 )
 from langgraph_runtime_sql.checkpoint.parts import DamagedCheckpoint, values
+from langgraph_runtime_sql.checkpoint.resealing import reseal_thread
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
@@ -262,3 +265,76 @@ async def test_damage_is_an_error_that_names_thread_and_checkpoint(
         await app.aget_state(at())
     expected = 1 if damage == "missing" else 0
     assert len(await db.read(lambda conn: missing_parts(conn, THREAD))) == expected
+
+
+async def stored(db: Database, thread: str) -> list[tuple[bytes, str, bytes]]:
+    def read(conn: Connection) -> list[tuple[bytes, str, bytes]]:
+        statement = "SELECT id, type, {value} FROM checkpoint_parts WHERE thread_id = ? ORDER BY id"
+        found = run(conn, statement, (thread,)).fetchall()
+        return [(bytes(id_), kind, bytes(data)) for id_, kind, data in found]
+
+    return await db.read(read)
+
+
+async def test_encrypted_parts_tell_nothing(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    from langgraph_api import config
+
+    app = graph(Checkpointer())
+    await talk(app, 5)
+    plain = {id_ for id_, _, _ in await stored(db, THREAD)}
+    before = await history(app)
+    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
+    await talk(app, 5, 5)
+    new = [each for each in await stored(db, THREAD) if each[0] not in plain]
+    assert len(new) > 5
+    assert all(kind.endswith("+sealed") for _, kind, _ in new)
+    assert not any(b"7 7 7" in data for _, _, data in new)
+    assert (await history(app))[-len(before) :] == before
+    # Encrypting the rest, and another thread's copy, keep every state.
+    before = await history(app)
+    await db.write(lambda conn: reseal_thread(conn, THREAD))
+    assert all(kind.endswith("+sealed") for _, kind, _ in await stored(db, THREAD))
+    await db.write(lambda conn: copy_thread(conn, THREAD, COPY))
+    await db.write(lambda conn: prune_thread(conn, THREAD))
+    assert await db.write(lambda conn: free_parts(conn, THREAD)) == 0
+    assert (await history(app))[0] == before[0]
+    await db.write(lambda conn: delete_thread(conn, THREAD))
+    assert await history(app, COPY) == before
+    await talk(app, 1)
+    same = {id_ for id_, _, _ in await stored(db, THREAD)} & plain
+    assert same == set()
+
+
+@pytest.mark.only("postgresql")  # SQLite has one writer.
+async def test_parts_are_not_freed_while_a_checkpoint_relies_on_them(db: Database) -> None:
+    app = graph(Checkpointer())
+    await talk(app, 12)
+    for turn in range(12, 24):
+        deletions = [
+            db.write(lambda conn: prune_thread(conn, THREAD)),
+            db.write(lambda conn: free_parts(conn, THREAD)),
+        ]
+        await asyncio.gather(talk(app, 1, turn), *deletions)
+        assert await db.read(lambda conn: missing_parts(conn, THREAD)) == set()
+    said = (await app.aget_state(at())).values["messages"]
+    assert [each.id for each in said if each.type == "human"] == [f"h{n}" for n in range(24)]
+
+
+@pytest.mark.only("postgresql")  # A SQLite file has one process.
+async def test_older_database_stores_whole_values(db: Database) -> None:
+    """Older processes could not read parts. Without the mark, none are written."""
+    await db.write(lambda conn: run(conn, "COMMENT ON TABLE checkpoint_parts IS NULL"))
+    await talk(graph(Checkpointer()), 10)
+    assert await count(db) == 0
+
+
+async def test_storage_counts_each_part_once(db: Database) -> None:
+    app = graph(Checkpointer())
+    await talk(app, 30)
+    before = await thread_storage(None, THREAD)
+    text = sum(len(str(each.content)) for each in (await app.aget_state(at())).values["messages"])
+    by_channel = before["channel_values"]["by_channel"]
+    assert text < by_channel["messages"]["bytes"] < before["total_bytes"] < 20 * text
+    assert sum(each["bytes"] for each in by_channel.values()) == before["channel_values"]["bytes"]
+    await db.write(lambda conn: delete_thread(conn, THREAD))
+    assert (await thread_storage(None, THREAD))["total_bytes"] == 0
