@@ -1,5 +1,6 @@
 """Root: what a checkpoint's row holds instead of a long value."""
 
+import zlib
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -39,7 +40,15 @@ class Root(NamedTuple):
     def packed(self) -> bytes:
         """Return the bytes to store."""
         items = [list(each) if isinstance(each, Reference) else each for each in self.items]
-        return ormsgpack.packb([_FORMAT, self.digest, list(self.place), items])
+        return ormsgpack.packb(
+            [_FORMAT, self.digest, list(self.place), *squeezed(ormsgpack.packb(items))]
+        )
+
+
+def squeezed(data: bytes) -> tuple[bytes, bool]:
+    """Return `data` compressed and True, or as it is and False if that is not longer."""
+    smaller = zlib.compress(data, 1)
+    return (smaller, True) if len(smaller) < len(data) else (data, False)
 
 
 def unpacked(data: bytes, thread_id: str) -> Root:
@@ -49,13 +58,14 @@ def unpacked(data: bytes, thread_id: str) -> Root:
         DamagedCheckpoint: they are not a root.
     """
     try:
-        found, digest, place, items = ormsgpack.unpackb(data)
+        found, digest, place, packed, is_squeezed = ormsgpack.unpackb(data)
         if found != _FORMAT:
             raise ValueError(f"unknown format {found!r}")
+        items = ormsgpack.unpackb(zlib.decompress(packed) if is_squeezed else packed)
         return Root(
             digest, Place(*place), [e if isinstance(e, bytes) else Reference(*e) for e in items]
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, zlib.error) as error:
         raise DamagedCheckpoint(
             f"A value of a checkpoint of thread {thread_id} is damaged: {error}"
         ) from error

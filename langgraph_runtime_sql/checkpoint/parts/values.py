@@ -1,5 +1,6 @@
 """Values: write long values as parts, and read them back, inside a transaction."""
 
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,6 +20,8 @@ from langgraph_runtime_sql.database.connection import Connection
 # Shorter values are stored whole, in bytes.
 LONG = 2048
 _KIND = "msgpack"
+# The ending of the type of a compressed leaf.
+_SQUEEZED = "+zlib"
 
 Plain = Callable[[str, bytes], tuple[str, bytes]]
 """Decrypts the type and bytes of a stored value, if they are encrypted."""
@@ -83,9 +86,17 @@ class PartsWriter:
         rows.insert(
             self._conn,
             self._thread_id,
-            [(id_, *self._inner.dumps_typed({"typed": (kind, data)})) for kind, id_, data in new],
+            [
+                (id_, *self._inner.dumps_typed({"typed": self._short(kind, data)}))
+                for kind, id_, data in new
+            ],
         )
         return Reference(grown.depth, grown.root)
+
+    def _short(self, kind: str, data: bytes) -> tuple[str, bytes]:
+        # Nodes are hashes, which cannot be compressed.
+        data, is_squeezed = root.squeezed(data) if kind == tree.LEAF else (data, False)
+        return kind + _SQUEEZED * is_squeezed, data
 
 
 class PartsReader:
@@ -162,7 +173,16 @@ class PartsReader:
     def _load(self, ids: Iterable[bytes]) -> None:
         wanted = {each for each in ids if each not in self._found}
         for id_, kind, data in rows.read(self._conn, self._thread_id, wanted):
-            self._found[id_] = self._plain(kind, data)[1]
+            self._found[id_] = self._long(*self._plain(kind, data))
+
+    def _long(self, kind: str, data: bytes) -> bytes:
+        if not kind.endswith(_SQUEEZED):
+            return data
+        try:
+            return zlib.decompress(data)
+        except zlib.error:
+            # Other bytes than the stored ones: the value's hash will not be the root's.
+            return b""
 
     def _where(self, found: Root) -> str:
         ns, checkpoint_id = found.place

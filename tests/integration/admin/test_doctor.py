@@ -325,7 +325,7 @@ async def with_parts(path: Path, statement: str, *values: Any) -> str:
 
 
 async def test_missing_parts_need_a_backup(path: Path) -> None:
-    newest = "SELECT id FROM checkpoint_parts WHERE type = 'leaf' ORDER BY id LIMIT 1"
+    newest = "SELECT id FROM checkpoint_parts WHERE type <> 'node' ORDER BY id LIMIT 1"
     thread = await with_parts(
         path, f"DELETE FROM checkpoint_parts WHERE thread_id = ? AND id = ({newest})"
     )
