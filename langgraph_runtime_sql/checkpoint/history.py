@@ -157,12 +157,13 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     thread = str(thread_id)
     saver = _shape_saver(conn, thread)
     needed: set[tuple[str, str]] = set()
-    for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
-        ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
-        needed.update((ns, checkpoint_id) for checkpoint_id in ids)
+    # First, so that a checkpoint which another transaction stores meanwhile is not among them.
     found = run(
         conn, "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
     ).fetchall()
+    for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
+        ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
+        needed.update((ns, checkpoint_id) for checkpoint_id in ids)
     _delete(conn, [(thread, *each) for each in found if each not in needed])
 
 
