@@ -24,3 +24,10 @@ ASSISTANT_KEYS = (*POLICY_KEYS, "created_by")
 
 AUTH_USER = "langgraph_auth_user"
 """Key of a run's `configurable` under which the platform stores the authenticated user."""
+
+WAITING_QUESTIONS = "waiting_questions"
+"""Key of a run's configuration: ids of the questions that waited when the run was created.
+
+The thread policy writes it. A graph that asks questions with ids can then ignore an answer that was
+sent before the question was asked.
+"""

@@ -4,6 +4,7 @@ A thread under the policy has `agent`, `status` and `context_key` in its metadat
 lists the values of `status`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +23,8 @@ _STATUSES = tuple(PolicyStatus)
 SUPERSEDED, CONTEXT_CHANGED = "superseded", "context_changed"
 # Maximum number of threads among which a user chooses.
 CANDIDATES = 3
+# An id that no interrupt has.
+NO_INTERRUPT = "0" * 32
 
 Metadata = Mapping[str, Any]
 Changes = dict[str, Any]
@@ -198,6 +201,41 @@ def is_stale(updated_at: datetime, now: datetime, settings: ThreadSettings) -> b
 def is_recent(updated_at: datetime, now: datetime, settings: ThreadSettings) -> bool:
     """Return whether an open thread was used within `thread_resume_window_days`."""
     return now - updated_at <= timedelta(days=settings.thread_resume_window_days)
+
+
+def question_ids(interrupts: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the ids of the questions that a thread's interrupts ask."""
+    asked = [each.get("value") for group in interrupts.values() for each in group]
+    ids = [each.get("id") for each in asked if isinstance(each, Mapping)]
+    return [each for each in ids if isinstance(each, str)]
+
+
+def pinned(command: Any, interrupts: Mapping[str, Sequence[Any]]) -> Changes | None:
+    """Bind an answer to the interrupt that waits while its run is created.
+
+    A second click at the same question creates a run that starts when the next question waits. Its
+    answer must not go there.
+
+    Args:
+        command: The command of the new run.
+        interrupts: The thread's interrupts, by task.
+
+    Returns:
+        The command with its answer by the interrupt's id. None: there is nothing to bind.
+    """
+    if not isinstance(command, Mapping) or command.get("resume") is None:
+        return None
+    answer = command["resume"]
+    waiting = [each["id"] for group in interrupts.values() for each in group if "id" in each]
+    by_id = isinstance(answer, Mapping) and bool(answer) and all(map(_is_interrupt_id, answer))
+    # Several interrupts at once need an answer by id, which langgraph tells the client.
+    if by_id or len(waiting) > 1:
+        return None
+    return {**command, "resume": {waiting[0] if waiting else NO_INTERRUPT: answer}}
+
+
+def _is_interrupt_id(key: Any) -> bool:
+    return isinstance(key, str) and re.fullmatch("[0-9a-f]{32}", key) is not None
 
 
 def refusal(thread_id: Any, status: str) -> Changes:

@@ -35,7 +35,8 @@ class ThreadSettings(BaseSettings):
     )
     auto_archive_stale_locked: bool = Field(
         default=True,
-        description="Archive the stale locked threads of a context when it gets a new thread",
+        description="Archive stale locked threads, regularly and when their context gets a new "
+        "thread",
     )
     return_user_strict: bool = Field(
         default=True,

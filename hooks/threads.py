@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from contexts.keys import CONTEXT, OWNER, RESERVED, TENANT_ID, USER_ID
+from contexts.keys import CONTEXT, OWNER, RESERVED, TENANT_ID, USER_ID, WAITING_QUESTIONS
 from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks import policy as rules
 from hooks.decisions import Action, record_decision
@@ -88,10 +88,12 @@ class ThreadPolicy:
         metadata = thread["metadata"]
         if rules.is_governed(metadata):
             self._gate(thread, "run")
+            _bind_answer(thread, run)
             return
         agent = run["kwargs"]["config"]["configurable"]["graph_id"]
         governs = agent in self.thread_settings.thread_policy_agents
         if governs and not run["kwargs"].get("temporary"):
+            _bind_answer(thread, run)
             tx.patch_thread(
                 thread["thread_id"], self._open(tx, thread["thread_id"], metadata, agent)
             )
@@ -99,6 +101,25 @@ class ThreadPolicy:
     def before_state_update(self, tx: Transaction, thread: Row) -> None:
         if rules.is_governed(thread["metadata"]):
             self._gate(thread, "state")
+
+    def before_thread_prune(self, tx: Transaction, thread: Row) -> None:
+        # The history of a closed thread is kept whole.
+        if rules.is_governed(thread["metadata"]):
+            self._gate(thread, "prune")
+
+    def before_sweep(self, tx: Transaction) -> None:
+        """Archive stale locked threads, also of contexts that nobody opens again."""
+        if not self.thread_settings.auto_archive_stale_locked:
+            return
+        now = _now()
+        for agent in self.thread_settings.thread_policy_agents:
+            locked = {"agent": agent, "status": PolicyStatus.LOCKED}
+            for row in tx.find_threads(locked, limit=PAGE, oldest_first=True):
+                if not rules.is_stale(row["updated_at"], now, self.thread_settings):
+                    # The others are younger.
+                    break
+                if rules.is_governed(row["metadata"]):
+                    self._change(tx, row, rules.archiving(now))
 
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         if thread is None or not rules.is_governed(thread["metadata"]):
@@ -180,15 +201,28 @@ class ThreadPolicy:
         action = rules.succession(
             row["metadata"]["status"], same_context=previous.key == session.key
         )
-        if action == "resume":
-            record_decision("thread_resumed", session.agent, replaced)
-            raise Reject(
-                409, {"error": THREAD_RESOLVED, "action": action, "thread_id": str(replaced)}
-            )
+        resumed = replaced if action == "resume" else None
+        if action == "follow":
+            resumed = self._successor(tx, session, replaced)
+        if resumed is not None:
+            record_decision("thread_resumed", session.agent, resumed)
+            found = {"action": "resume", "thread_id": str(resumed)}
+            raise Reject(409, {"error": THREAD_RESOLVED, **found})
         if action == "replace":
             if previous.owner != session.owner:
                 raise Reject(403, {"detail": "Only the owner of an open thread can replace it"})
             self._close(tx, row, thread_id, rules.CONTEXT_CHANGED)
+
+    def _successor(self, tx: Transaction, session: Session, replaced: UUID) -> UUID | None:
+        """Return the open thread of the session that was opened in place of a closed thread.
+
+        The second of two clicks gets the thread that the first one has opened.
+        """
+        for row in _threads_with_status(tx, session, PolicyStatus.OPEN):
+            if row["metadata"].get("resumed_from") == str(replaced):
+                found: UUID = row["thread_id"]
+                return found
+        return None
 
     def _close_surplus(self, tx: Transaction, session: Session, thread_id: UUID) -> None:
         """Close the open threads that exceed the limit with the new one, and archive stale ones."""
@@ -221,6 +255,9 @@ class ThreadPolicy:
         tx.patch_thread(row["thread_id"], changes)
         action = CLOSED[changes["status"]]
         agent = row["metadata"]["agent"]
+        # A cron of a closed thread could never run again.
+        if disabled := tx.disable_crons(row["thread_id"]):
+            fields = {**fields, "crons_disabled": disabled}
         tx.audit(action, row["thread_id"], agent=agent, **fields)
         tx.after_commit(partial(record_decision, action, agent, row["thread_id"], **fields))
 
@@ -240,7 +277,17 @@ class ThreadPolicy:
             record_decision(
                 "run_gated", str(metadata.get("agent")), thread_id, status=status, what=what
             )
-            raise Reject(409, rules.refusal(thread_id, status))
+            raise Reject(409, rules.refusal(thread_id, status), is_final=True)
+
+
+def _bind_answer(thread: Row, run: Row) -> None:
+    """Bind the answer of a run to the question that waits now, and note which questions wait."""
+    kwargs, interrupts = run["kwargs"], thread.get("interrupts") or {}
+    command = rules.pinned(kwargs.get("command"), interrupts)
+    if command is not None:
+        kwargs["command"] = command
+    configurable = kwargs["config"].setdefault("configurable", {})
+    configurable[WAITING_QUESTIONS] = rules.question_ids(interrupts)
 
 
 def _session_of(metadata: Row) -> Session | None:

@@ -18,7 +18,13 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import json_codec, process, runtime
 from langgraph_runtime_sql.audit.entry import POLICY, Note
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
+from langgraph_runtime_sql.database.schema import (
+    PENDING_LITERAL,
+    RUNNING_LITERAL,
+    crons,
+    runs,
+    threads,
+)
 from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.request_context import request_note
@@ -32,6 +38,11 @@ _IN_FLIGHT = Prepared(
         or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL),
     )
     .limit(1)
+)
+_DISABLE_CRONS = Prepared(
+    crons.update()
+    .where(crons.c.thread_id == bindparam("thread"), crons.c.enabled.is_(True))
+    .values(enabled=False)
 )
 _THREAD = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 # In the FROM clause, because the function returns `void`, which has no Python type.
@@ -64,12 +75,15 @@ class Reject(HTTPException):
     Args:
         status: The HTTP status of the answer, from 400 to 499.
         body: The JSON body of the answer.
+        is_final: Whether the same request will always be refused. A cron whose run is refused so
+            is disabled.
     """
 
-    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
+    def __init__(self, status: int, body: Mapping[str, Any], *, is_final: bool = False) -> None:
         if not 400 <= status <= 499:
             raise ValueError(f"The status of a Reject must be from 400 to 499, not {status}")
         self.body = dict(body)
+        self.is_final = is_final
         # MCP, A2A and event streams format errors themselves, and show only this text.
         detail = self.body.get("detail") or self.body.get("error") or "Refused"
         super().__init__(status, str(detail))
@@ -139,6 +153,10 @@ class Transaction:
             self.get_thread(thread_id)
         return self._conn.fetchone(_IN_FLIGHT, {"thread_id": thread_id}) is not None
 
+    def disable_crons(self, thread_id: UUID) -> int:
+        """Disable the crons of a thread, and return their number."""
+        return self._conn.execute(_DISABLE_CRONS, {"thread": thread_id})
+
     def audit(self, action: str, thread_id: UUID | None = None, **detail: Any) -> None:
         """Write a policy decision to the audit log, if the transaction commits.
 
@@ -172,7 +190,8 @@ class Hooks(Protocol):
     """All hooks; a host implements those that it needs.
 
     The dicts are the rows to be written. A hook may change in place: the `metadata` of a new
-    thread or run, the `metadata` to be merged into a thread, and `without` of a search.
+    thread or run, the `kwargs` of a new run, the `metadata` to be merged into a thread, and `without`
+    of a search.
     """
 
     def before_thread_create(self, tx: Transaction, thread: Row) -> None:
@@ -186,6 +205,12 @@ class Hooks(Protocol):
 
     def before_state_update(self, tx: Transaction, thread: Row) -> None:
         """Called before a client writes a checkpoint of `thread`."""
+
+    def before_thread_prune(self, tx: Transaction, thread: Row) -> None:
+        """Called before a client deletes the history of `thread` but its newest checkpoint."""
+
+    def before_sweep(self, tx: Transaction) -> None:
+        """Called regularly by each process, without a caller, to tidy up threads of all tenants."""
 
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         """Called when a run ends with `status`; `thread` is None if it is deleted, too."""

@@ -19,7 +19,7 @@ from langgraph_runtime_sql.limits import stored_count
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
-from langgraph_runtime_sql.ops.threads.end import sweep_ttl
+from langgraph_runtime_sql.ops.threads.end import sweep_hook, sweep_ttl
 from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.queue.node_threads import NodeThreads
 from langgraph_runtime_sql.runtime import Runtime
@@ -254,6 +254,7 @@ async def _sweep_threads(opened: Runtime) -> None:
             _, swept = await sweep_ttl(limit=settings.get("sweep_limit") or 1000)
             if swept:
                 logger.info("Expired threads", action="threads_expired", count=swept)
+            await sweep_hook()
         except Exception:
             logger.exception("Thread sweep failed", action="thread_sweep_failed")
         await asyncio.sleep(interval)

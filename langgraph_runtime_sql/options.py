@@ -1,6 +1,7 @@
 """Settings of the runtime that `langgraph_api` does not have."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from langgraph_runtime_sql.limit_settings import Limits
 
@@ -9,6 +10,9 @@ NO_REDIS = "none"
 
 EVENTS_SECONDS = 3 * 24 * 3600
 EVENTS_BYTES = 32 * 2**20
+
+
+StateKeys = Literal["all", "input"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +47,7 @@ class Options:
             from there.
         limits: What tenants, users and assistants may use.
         retention: How long events are kept.
+        state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
     """
 
     power_loss: bool = False
@@ -55,6 +60,7 @@ class Options:
     aes_key: bytes | None = field(default=None, repr=False)
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
+    state_keys: StateKeys = "all"
 
 
 def redis_url() -> str | None:

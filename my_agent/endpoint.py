@@ -9,15 +9,12 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
+from my_agent.failures import ModelCallError
+
+__all__ = ["EndpointChatModel", "IncompleteAnswerError", "ModelCallError", "explain", "explained"]
+
 # Characters of the endpoint's own error message that are passed on.
 REASON_LENGTH = 500
-
-
-class ModelCallError(RuntimeError):
-    """A call of the model failed. The cause is the client's own exception.
-
-    A RuntimeError, since the API hides from its callers the message of any class it does not know.
-    """
 
 
 class IncompleteAnswerError(ModelCallError):

@@ -22,6 +22,11 @@ class ModelSettings(EnvironmentSettings):
     model: str = Field(
         default="gpt-4o-mini", description="Model that answers when a run names none"
     )
+    context_tokens: int | None = Field(
+        default=None,
+        ge=1024,
+        description="Context window of the model in tokens; none: by the model's name",
+    )
     allowed_models: tuple[str, ...] = Field(
         default=(),
         description="Further models that a run may name, separated by commas; `*`: any",

@@ -72,10 +72,12 @@ def token(tenant: str, user: str, roles: tuple[str, ...], ttl: str) -> None:
 @database_option
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--tenant", help="Tenant that owns the data.  [default: shared by all tenants]")
-def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
+@click.option("--yes", is_flag=True, help="Let an emptied folder delete its documents.")
+def ingest(path: Path, tenant: str | None, yes: bool, database_url: str | None) -> None:
     """Load PATH into the database: a folder of documents, or one file.
 
-    Documents are Markdown, text, HTML and PDF. Running it again updates changed documents.
+    Documents are Markdown, text, HTML, PDF, Word, Excel, PowerPoint and CSV. Running it again
+    updates changed documents. A single CSV file is a company register.
     """
     from my_agent import database
     from server.ingest import ingest as load
@@ -84,7 +86,7 @@ def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
     url = load_settings(database_url=database_url).database_url
     with shared_lock(url):
         database.use(url)
-        load(path, tenant)
+        load(path, tenant, emptied=yes)
 
 
 @click.command()

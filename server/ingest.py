@@ -9,14 +9,18 @@ import click
 MAX_SKIPPED_LINES = 50
 
 
-def documents(path: Path, tenant: str | None) -> None:
+def documents(path: Path, tenant: str | None, emptied: bool) -> None:
     """Load a document or a folder of documents for the graph `chat`.
 
     Args:
         path: The file or folder.
         tenant: The owner; None shares the documents with all tenants.
+        emptied: Whether a folder without documents deletes those that it had.
+
+    Raises:
+        click.ClickException: the folder has no document any more, and `emptied` is false.
     """
-    from my_agent.chat.documents.ingestion import ingest
+    from my_agent.chat.documents.ingestion import EmptiedFolderError, ingest
 
     with click.progressbar(length=0, label="Reading", show_pos=False) as bar:
 
@@ -24,7 +28,10 @@ def documents(path: Path, tenant: str | None) -> None:
             bar.length = of
             bar.update(done - bar.pos)
 
-        report = ingest(path, tenant or "", show)
+        try:
+            report = ingest(path, tenant or "", show, emptied=emptied)
+        except EmptiedFolderError as error:
+            raise click.ClickException(f"{error} To delete them, add --yes.") from error
     for name, why in report.skipped[:MAX_SKIPPED_LINES]:
         click.echo(f"skipped {name}: {why}", err=True)
     if (more := len(report.skipped) - MAX_SKIPPED_LINES) > 0:
@@ -32,12 +39,13 @@ def documents(path: Path, tenant: str | None) -> None:
     click.echo(str(report))
 
 
-def register(path: Path, tenant: str | None) -> None:
+def register(path: Path, tenant: str | None, emptied: bool) -> None:
     """Load a CSV file in the format of Singapore's company register for the graph `icp_finder`.
 
     Args:
         path: The file.
         tenant: The owner; None shares the companies with all tenants.
+        emptied: Not used: a register deletes nothing.
 
     Raises:
         click.ClickException: the file has another format.
@@ -63,13 +71,13 @@ def register(path: Path, tenant: str | None) -> None:
     click.echo(f"{path}: {done.kept:,} companies, {done.bad:,} lines skipped")
 
 
-Reader = Callable[[Path, str | None], None]
+Reader = Callable[[Path, str | None, bool], None]
 
 READERS: dict[str, Reader] = {".csv": register}
 """File suffix to reader, for files that are not documents."""
 
 
-def ingest(path: Path, tenant: str | None) -> None:
+def ingest(path: Path, tenant: str | None, *, emptied: bool = False) -> None:
     """Load a folder or a file into the database in use, and print a report."""
     reader = READERS.get(path.suffix.lower(), documents) if path.is_file() else documents
-    reader(path, tenant)
+    reader(path, tenant, emptied)

@@ -17,7 +17,13 @@ IDENTITY = (
     f"{Path(auth_settings.__file__).resolve().with_name('auth.py')}:auth",
 )
 # Settings class of each graph, in the graph's `settings.py`.
-SETTINGS = {"chat": "ChatSettings", "icp_finder": "IcpSettings", "tutor": "TutorSettings"}
+SETTINGS = {
+    "chat": "ChatSettings",
+    "diagnosis": "DiagnosisSettings",
+    "icp_finder": "IcpSettings",
+    "research": "ResearchSettings",
+    "tutor": "TutorSettings",
+}
 
 
 class BadSetting(RuntimeSqlError):

@@ -11,6 +11,7 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     # Dependent tables first.
     Rule("chat_passage", _TENANT),
     # The files themselves are the operator's; an export copies them, and an erase names them.
+    Rule("chat_staged", _TENANT),
     Rule("chat_file", _TENANT, files="path"),
     Rule("chat_document", _TENANT),
     Rule("chat_index", _TENANT, export=False),
@@ -18,9 +19,17 @@ PRODUCT_RULES: tuple[Rule, ...] = (
         Rule(table, _TENANT)
         for table in (
             *("tenant_company_profiles", "icp_rules", "icp_discoveries", "icp_candidates"),
-            *("icp_scores", "enrichment_jobs", "companies"),
+            *("icp_scores", "icp_discovery_versions", "icp_feedback", "enrichment_jobs"),
+            "companies",
         )
     ),
+    Rule("tutor_learners", _TENANT),
+    Rule("tutor_mistakes", _TENANT),
+    Rule("research_pages", _TENANT),
+    Rule("research_projects", _TENANT),
+    # A trigger keeps events; this setting lets it accept the deletion.
+    Rule("diagnosis_events", _TENANT, guard="diagnosis_erase_tenant"),
+    Rule("diagnosis_sessions", _TENANT, export=False),
     Rule("product_version", ""),
     # SQLite's index of words, which triggers update.
     Rule(
@@ -37,7 +46,10 @@ def product_schema() -> Schema:
     """Return the schema of all tables of the graphs."""
     # Each import registers the tables of a graph.
     from my_agent.chat import tables as _chat  # noqa: F401
+    from my_agent.diagnosis import tables as _diagnosis  # noqa: F401
     from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
+    from my_agent.research import tables as _research  # noqa: F401
+    from my_agent.tutor import tables as _tutor  # noqa: F401
 
     return Schema(
         versions=migrations.VERSIONS,

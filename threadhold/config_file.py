@@ -16,7 +16,7 @@ from dotenv import dotenv_values
 
 from langgraph_runtime_sql import limit_settings
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.options import Retention
+from langgraph_runtime_sql.options import Retention, StateKeys
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ class ConfigFile:
         tenant_key: `sql.tenant_key`: metadata key of the tenant.
         limits: `sql.limits`: what tenants, users and assistants may use.
         retention: `sql.retention`: how long events are kept.
+        state_keys: `sql.state_keys`: which keys of a state clients may write.
     """
 
     source: str
@@ -57,6 +58,7 @@ class ConfigFile:
     tenant_key: str | None
     limits: limit_settings.Limits
     retention: Retention = field(default_factory=Retention)
+    state_keys: StateKeys = "all"
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
@@ -125,6 +127,7 @@ class _Reader:
             tenant_key=tenant_key,
             limits=limits,
             retention=retention,
+            state_keys=self._state_keys(),
         )
 
     def _error(self, key: str, problem: str) -> ConfigError:
@@ -218,13 +221,22 @@ class _Reader:
         folders = [(self._folder / dependency).resolve() for dependency in dependencies]
         return tuple(dict.fromkeys([self._folder, *filter(Path.is_dir, folders)]))
 
+    def _state_keys(self) -> StateKeys:
+        value = self._object("sql").get("state_keys", "all")
+        if value == "input":
+            return "input"
+        if value != "all":
+            raise self._error("sql.state_keys", f"{value!r} must be 'all' or 'input'")
+        return "all"
+
     def _sql(self) -> tuple[str | None, str | None, limit_settings.Limits, Retention]:
         """Return `hooks`, `tenant_key`, `limits` and `retention`."""
         section = self._object("sql")
-        if unknown := sorted(section.keys() - {"hooks", "limits", "retention", "tenant_key"}):
+        known = {"hooks", "limits", "retention", "state_keys", "tenant_key"}
+        if unknown := sorted(section.keys() - known):
             raise self._error(
                 f"sql.{unknown[0]}",
-                "unknown key; there are 'hooks', 'limits', 'retention' and 'tenant_key'",
+                "unknown key; there are 'hooks', 'limits', 'retention', 'state_keys' and 'tenant_key'",
             )
         hooks, key = section.get("hooks"), section.get("tenant_key")
         if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):

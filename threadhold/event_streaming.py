@@ -8,6 +8,7 @@ again with each connection. `install` replaces these parts of it:
 | `ThreadRunManager.start_thread_stream` | begins at a cursor, or at what is not over |
 | `ThreadRunManager.wait_for_thread_stream_end` | a WebSocket's stream begins with its first subscription, which may have a cursor |
 | `ThreadRunManager.handle_command`, `_meta` | answers say what the stream contained before the command |
+| `ThreadRunManager._create_or_resume_run` | a hook's refusal keeps its error and its hint |
 | `EventStreamingSession` | a sequence number is a place in the log; a new attempt takes back what its predecessor streamed |
 | the routes of the stream | read cursors, and refuse invalid ones |
 
@@ -27,6 +28,7 @@ import structlog
 from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
 from langgraph_runtime_sql.events.stream_key import THREAD
+from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads.cursor import Begin
 from langgraph_runtime_sql.ops.threads.stream import Stream
@@ -47,6 +49,7 @@ _SUBSCRIBES = ("subscription.subscribe", "subscription.reconnect")
 
 _view: ContextVar[View | None] = ContextVar("_view", default=None)
 _cursor: ContextVar[Cursor | None] = ContextVar("_cursor", default=None)
+_refusal: ContextVar[Reject | None] = ContextVar("_refusal", default=None)
 
 
 def install() -> None:
@@ -65,6 +68,16 @@ def install() -> None:
         return await _handle(self, command, handle)
 
     manager.handle_command = handle_command
+    create = manager._create_or_resume_run
+
+    async def create_or_resume_run(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return await create(self, *args, **options)
+        except Reject as refused:
+            _refusal.set(refused)
+            raise
+
+    manager._create_or_resume_run = create_or_resume_run
     _install_routes(api)
 
 
@@ -188,6 +201,8 @@ async def _handle(
         with suppress(ValueError):
             order = await cursor.head(UUID(self._thread_id))
             self._applied_seq = sequence_number(order, MAX_INDEX) if order > BEGINNING else 0
+        _refusal.set(None)
+        return _refused(await handle(self, command), _refusal.get())
     elif method in _SUBSCRIBES and hasattr(self, "_begins_later"):
         try:
             wanted = parse_cursor(params.get("since"), params.get("since_event_id"))
@@ -196,6 +211,16 @@ async def _handle(
             return found
         return await _subscribe(self, command, wanted, handle)
     return await handle(self, command)
+
+
+def _refused(answer: dict[str, Any], refusal: Reject | None) -> dict[str, Any]:
+    """Return the answer to a command; a hook's refusal with its own error and hint."""
+    if refusal is None or answer.get("type") != "error":
+        return answer
+    # The envelope's own fields stay, so that clients find the command.
+    more = {key: value for key, value in refusal.body.items() if key not in answer}
+    error = refusal.body.get("error")
+    return {**answer, **more, "error": error if isinstance(error, str) else "rejected"}
 
 
 async def _subscribe(

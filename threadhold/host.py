@@ -19,12 +19,14 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.config_file import ConfigFile, read_config
 from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
+from threadhold.http.openapi import PATHS as OPENAPI_PATHS
 from threadhold.http.public_url import RelativeRedirects
 from threadhold.platform import LangGraphPlatform
 from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
 
 __all__ = [
+    "OPENAPI_PATHS",
     "AuthenticationMissing",
     # For a host's own routes.
     "ErrorBoundary",

@@ -255,6 +255,7 @@ class LangGraphPlatform:
                 old_aes_keys=tuple(key.encode() for key in old_aes_keys),
                 limits=file.limits,
                 retention=file.retention,
+                state_keys=file.state_keys,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,

@@ -56,6 +56,16 @@ SETTINGS = (
         "my_agent.icp_finder.settings:IcpSettings",
     ),
     ("Tutor", "The graph `tutor` reads these.", "my_agent.tutor.settings:TutorSettings"),
+    (
+        "Research",
+        "The graph `research` reads these.",
+        "my_agent.research.settings:ResearchSettings",
+    ),
+    (
+        "Diagnosis",
+        "The graph `diagnosis` reads these.",
+        "my_agent.diagnosis.settings:DiagnosisSettings",
+    ),
 )
 # Modules that register metrics at import, and functions that register metrics when called.
 METRICS = (

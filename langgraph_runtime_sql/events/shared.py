@@ -11,6 +11,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -379,6 +380,23 @@ class SharedBus(LocalBus):
         super().claimed(conn, key, run)
         if waiting := log.taken(conn, found):
             conn.after_commit(lambda: self._take_over(key.thread, waiting))
+
+    def end(self, conn: Connection, key: StreamKey, *, resumable: bool) -> None:
+        super().end(conn, key, resumable=resumable)
+        # What others stored after the writer's last look. It would wait for the thread's next run.
+        if log.prefetch_waiting(conn, UUID(key.thread_id)).all():
+            conn.after_commit(partial(self._on_loop, self._place_soon, key.thread))
+
+    def _place_soon(self, thread: StreamKey) -> None:
+        self._background(self._place_rest(thread))
+
+    async def _place_rest(self, thread: StreamKey) -> None:
+        """Place the events that still wait on a thread whose run has ended."""
+        try:
+            with scope.within(scope.EVERYTHING):
+                await self._database.write(lambda conn: self._place(conn, thread, []))
+        except RuntimeSqlError as error:
+            logger.warning("Events of a thread wait for its next run: %s", error)
 
     def receive_events(self, topic: str, base: int, events: list[Event]) -> None:
         """Deliver events that came over the wire, if no earlier one is missing."""

@@ -15,6 +15,7 @@ LONGEST = 300
 RANK = 0.5
 
 PREFACE = "I am offline: no language model is configured, so these are only quotations."
+NOTHING = "I am offline, and the documents hold nothing about this question."
 ADVICE = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, for answers."
 
 
@@ -35,6 +36,8 @@ class ExtractModel(OfflineChatModel):
 
 def extract(question: str, passages: Sequence[Passage]) -> str:
     """Quote the sentences of `passages` that match the question best, each with its number."""
+    if not passages:
+        return f"{NOTHING}\n\n{ADVICE}"
     worth = _worth(question, passages)
     rated = []
     for number, passage in enumerate(passages, 1):

@@ -12,7 +12,8 @@ from my_agent.chat.documents.words import FUNCTION_WORDS, WORD, fold, listed
 # Pronouns and demonstratives, folded: they refer to something that was named before.
 POINTERS = listed(
     """
-    it they them he she him this that these those
+    it they them he she him this that these those there
+    la ali ai
     ele ela eles elas dele dela deles delas nele nela neles nelas esse essa esses essas este esta
     estes estas isso isto disso disto nisso nisto desse dessa desses dessas deste desta destes
     destas nesse nessa neste nesta aquele aquela aqueles aquelas daquele daquela naquele naquela
@@ -21,6 +22,14 @@ POINTERS = listed(
 # Possessives may also refer to something that the same question names.
 OWNERS = listed("its their his her seu sua seus suas lhe lhes")
 BACKWARDS = listed("previous former earlier anterior anteriores primeiro primeira")
+ORDINALS = {
+    **dict.fromkeys(("first", "primeiro", "primeira"), 1),
+    **dict.fromkeys(("second", "segundo", "segunda"), 2),
+    **dict.fromkeys(("third", "terceiro", "terceira"), 3),
+    **dict.fromkeys(("last", "ultimo", "ultima"), -1),
+}
+"""Words that refer to a topic by its place in the conversation."""
+_PLACES = listed("one ones of the two three both um uma o a os as de dos das")
 # Words that often stand next to a topic but are not part of one.
 ASKING = listed(
     """
@@ -62,7 +71,11 @@ def resolve(question: str, earlier: Sequence[str]) -> str:
     topics, last = _history([each[:LONGEST] for each in earlier[-EARLIER:]])
     if not topics:
         return question
+    if (place := _ordinal(question)) is not None:
+        return _about_place(question, last, topics, place)
     if other := _names_only(question):
+        if _is_attribute(other, topics[-1]):
+            return f"{question} ({topics[-1]})"
         return _about(last, topics[-1], other)
     if not _refers(question):
         return question
@@ -86,8 +99,10 @@ def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
     topics: dict[str, None] = {}
     last = latest = ""
     for asked in earlier:
-        if topics and (other := _names_only(asked)):
+        if topics and (other := _names_only(asked)) and not _is_attribute(other, latest):
             last, about = _about(last, latest, other), other
+        elif topics and _names_only(asked):
+            about = ""
         elif topics and _refers(asked):
             about = topic(asked) if _names(asked) else ""
         else:
@@ -97,6 +112,32 @@ def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
             topics[about] = None
             latest = about
     return list(topics), last
+
+
+def _is_attribute(words: str, topic: str) -> bool:
+    """Return whether words such as "budget" ask for something of a named topic, and name none."""
+    return words == words.lower() and topic != topic.lower()
+
+
+def _ordinal(question: str) -> int | None:
+    """Return the place that a question such as "What about the second one?" refers to, or None."""
+    found = _ELLIPTIC.fullmatch(question.strip())
+    words = WORD.findall(fold(found["rest"])) if found else []
+    places = [ORDINALS[word] for word in words if word in ORDINALS]
+    others = [word for word in words if word not in ORDINALS and word not in _PLACES]
+    return places[0] if len(places) == 1 and not others else None
+
+
+def _about_place(question: str, last: str, topics: Sequence[str], place: int) -> str:
+    """Return the last question about the topic at a place, counted from 1 or from the end.
+
+    If the conversation has no such place, the question keeps its latest topic.
+    """
+    if place > len(topics):
+        return f"{question} ({topics[-1]})"
+    topic = topics[place - 1 if place > 0 else place]
+    latest = next((each for each in reversed(topics) if each in last), "")
+    return _about(last, latest, topic) if latest else f"{question} ({topic})"
 
 
 def _about(question: str, topic: str, other: str) -> str:

@@ -12,9 +12,20 @@ class ChatSettings(EnvironmentSettings):
 
     PREFIX: ClassVar[str] = "CHAT_"
 
-    rewrite_model: str = Field(
-        default="gpt-4o-mini",
-        description="Model that rewrites a follow-up question to a complete one before the search",
+    rewrite: bool = Field(
+        default=True,
+        description="Whether a model completes follow-up questions before the search; else a word "
+        "list does",
+    )
+    rewrite_model: str | None = Field(
+        default=None,
+        description="Model that completes follow-up questions; none: `OPENAI_MODEL`",
+    )
+    rewrite_seconds: float = Field(
+        default=8.0, gt=0, description="Seconds for the completion of a question, with all attempts"
+    )
+    answer_seconds: float = Field(
+        default=300.0, gt=0, description="Seconds for an answer, until its last token"
     )
     question_max_length: int = Field(
         default=4000, gt=0, description="Maximum length of a question of `/api/ask`, in characters"
@@ -30,9 +41,12 @@ class ChatSettings(EnvironmentSettings):
         gt=0,
         description="Maximum size of a document, in bytes; ingestion skips larger ones",
     )
+    tenant_documents: int = Field(
+        default=5_000, ge=0, description="Maximum number of documents that a tenant may upload"
+    )
     vector_cache_bytes: int = Field(
         default=256 * 2**20,
         ge=0,
-        description="Memory for the vectors of passages, in bytes; vectors that do not fit are "
-        "read from the database for each question",
+        description="Memory for the bits of passages (56 bytes each), in bytes; vectors of a tenant "
+        "whose bits do not fit are read from the database for each question",
     )

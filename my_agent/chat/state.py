@@ -1,6 +1,6 @@
 """Input and state of the graph `chat`."""
 
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph import add_messages
@@ -22,6 +22,12 @@ class Found(TypedDict):
     title: str
     section: str
     text: str
+    # Where the passage stands; absent in threads of older versions.
+    document_id: NotRequired[str]
+    path: NotRequired[str]
+    page: NotRequired[int | None]
+    start: NotRequired[int]
+    end: NotRequired[int]
 
 
 class Citation(TypedDict):
@@ -34,6 +40,23 @@ class Citation(TypedDict):
     # Position in the document, from 1.
     passage: int
     text: str
+    document_id: str
+    # Path or name of a file with this document.
+    path: str
+    # Page of the file, from 1; none if the file has no pages.
+    page: int | None
+    # Offsets of the passage in the document's text, in characters.
+    start: int
+    end: int
+
+
+class Unsupported(TypedDict):
+    """A sentence of the last answer that rests on no passage."""
+
+    # Offsets in the answer, in characters.
+    start: int
+    end: int
+    text: str
 
 
 class State(Input, total=False):
@@ -43,6 +66,9 @@ class State(Input, total=False):
     main_question: str
     passages: list[Found]
     citations: list[Citation]
+    unsupported: list[Unsupported]
+    # Whether documents were searched for the last question.
+    searched: bool
 
 
 class Rewritten(TypedDict):
@@ -56,6 +82,8 @@ class Retrieved(TypedDict):
 
     passages: list[Found]
     citations: list[Citation]
+    unsupported: list[Unsupported]
+    searched: bool
 
 
 class Answered(TypedDict):
@@ -65,3 +93,4 @@ class Answered(TypedDict):
 
     messages: list[AnyMessage]
     citations: list[Citation]
+    unsupported: list[Unsupported]

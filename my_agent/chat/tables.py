@@ -57,12 +57,28 @@ passages = Table(
     Column("title", Text, nullable=False),
     Column("section", Text, nullable=False),
     Column("text", Text, nullable=False),
+    # Page of the file, from 1; empty if the file has no pages.
+    Column("page", Integer),
+    # Offsets in the document's text, in characters.
+    Column("start_offset", Integer, nullable=False, server_default="0"),
+    Column("end_offset", Integer, nullable=False, server_default="0"),
     # 32-bit little-endian floats, normalized to length 1.
     Column("vector", LargeBinary, nullable=False),
     UniqueConstraint("document_id", "number"),
     Index("ix_chat_passage_tenant", "tenant_id", "passage_id"),
     # Ids are never reused: a cached id refers to this passage or to none.
     sqlite_autoincrement=True,
+)
+
+staged = Table(
+    "chat_staged",
+    metadata,
+    # Vectors of a document whose ingestion was interrupted: the next one continues behind them.
+    Column("tenant_id", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),
+    # Position in the document, from 1.
+    Column("number", Integer, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
 )
 
 versions = Table(

@@ -1,5 +1,6 @@
 """The only node of the graph `enrichment`."""
 
+from dataclasses import asdict
 from typing import Literal
 
 from langchain_core.runnables import RunnableConfig
@@ -17,7 +18,8 @@ async def enrich_next(
 
     The job's row, not the state, decides which candidate is next. So a resumed run repeats nothing,
     and candidates can be added while it works. The row also records if the run fails or is
-    cancelled.
+    cancelled. Each candidate is a progress event in the stream (mode `custom`), and the state lists
+    in the end what could not be enriched.
 
     Raises:
         JobError: the user's tenant has no such job, or the job belongs to another thread.
@@ -29,5 +31,7 @@ async def enrich_next(
         step = await jobs.next_step(tenant_id, job_id, thread_id, run_id)
         await jobs.enrich_step(step)
     if step.candidate is None:
-        return Command(goto="__end__", update={"done": step.done, "total": step.total})
+        failures = [asdict(each) for each in step.failures]
+        report = {"done": step.done, "total": step.total, "failures": failures}
+        return Command(goto="__end__", update=report)
     return Command(goto="enrich_next", update={"done": step.done + 1, "total": step.total})

@@ -17,9 +17,11 @@ class State(Input, total=False):
     """The stored state of a thread.
 
     Attributes:
-        done: number of enriched candidates.
+        done: number of candidates that were tried or are enriched.
         total: number of candidates of the job.
+        failures: candidates that could not be enriched, each with `key`, `name` and `why`.
     """
 
     done: int
     total: int
+    failures: list[dict[str, str]]

@@ -5,9 +5,10 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from contexts.websites import readable
-from my_agent.icp_finder.diffs import basis, changed
+from my_agent.icp_finder import prompts
+from my_agent.icp_finder.diffs import basis, changed, icp_hash
 from my_agent.icp_finder.message_parser import ParsedMessage, merge_icp
-from my_agent.icp_finder.model import Site
+from my_agent.icp_finder.model import Site, Snapshot
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
@@ -26,7 +27,7 @@ class Session(TypedDict):
 
 
 def new_website(state: State, parsed: ParsedMessage) -> str | None:
-    """Return the new website of the company that a message names, or None.
+    """Return the website that a message calls the company's own, if it is a new one.
 
     None while the company is unknown. Websites of the company and its customers are not new.
     """
@@ -34,9 +35,8 @@ def new_website(state: State, parsed: ParsedMessage) -> str | None:
     if site is None:
         return None
     known = {site["domain"], *(each["domain"] for each in state.get("customers", []))}
-    others = [] if parsed["customers"] else parsed["sites"]
-    candidates = [parsed["website"], *others]
-    return next((each for each in candidates if each and domain(each) not in known), None)
+    website = parsed["website"]
+    return website if website and domain(website) not in known else None
 
 
 def replaces_all(parsed: ParsedMessage) -> bool:
@@ -66,6 +66,41 @@ def changed_parts(state: State, parsed: ParsedMessage) -> tuple[str, ...]:
     return changed(old, new)
 
 
+def unclear_site(state: State, parsed: ParsedMessage, *, listing: bool) -> str | None:
+    """Return the first website of a message whose role is unknown, or None.
+
+    While websites are collected, those of a list are the company's and its customers'. Later, a
+    website is neither, unless the message says so.
+
+    Args:
+        state: the state with the stored company.
+        parsed: the message.
+        listing: whether the message lists websites, rather than mentions them in passing.
+    """
+    site, customers = state.get("site"), state.get("customers", [])
+    is_collecting = site is None or len(customers) < CUSTOMERS
+    if parsed["customers"] or (is_collecting and listing):
+        return None
+    known = {each["domain"] for each in [*([site] if site else []), *customers]}
+    return next((each for each in parsed["sites"] if domain(each) not in known), None)
+
+
+def difference(state: State, parsed: ParsedMessage) -> str:
+    """Describe what a message would change, from what to what."""
+    site, icp = state.get("site"), state.get("icp")
+    lines = []
+    website = new_website(state, parsed)
+    if site is not None and website is not None:
+        lines.append(prompts.website_change(site["domain"], domain(website)))
+    before = [each["domain"] for each in state.get("customers", [])]
+    after = [domain(each) for each in new_customers(state.get("customers", []), parsed)]
+    if set(before) != set(after):
+        gone = [each for each in before if each not in after]
+        lines.append(prompts.customers_change(gone, [each for each in after if each not in before]))
+    lines.append(prompts.changes(icp, merge_icp(icp, parsed["icp"])))
+    return "\n".join(filter(None, lines))
+
+
 def next_session(state: State, parsed: ParsedMessage) -> Session:
     """Build the request that opens a new session for the change.
 
@@ -92,3 +127,20 @@ def next_session(state: State, parsed: ParsedMessage) -> Session:
         "website": readable(domain(website)) if website else "",
         "request": {"method": "POST", "path": path, "body": body},
     }
+
+
+def changed_elsewhere(state: State, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return what another session has changed since the last message of a thread.
+
+    Only a thread whose own profile was searched for can tell: otherwise the change may be its own,
+    and not saved yet.
+    """
+    site, icp, last = state.get("site"), state.get("icp"), state.get("last")
+    if site is None or icp is None or last is None or not state.get("confirmed"):
+        return ()
+    if snapshot.profile is None or snapshot.rule is None:
+        return ()
+    known = basis({"site": site, "customers": state.get("customers", [])}, icp)
+    if last["icp_hash"] != icp_hash(known):
+        return ()
+    return changed(known, basis(snapshot.profile.company, snapshot.rule.icp))

@@ -36,6 +36,8 @@ class Signals:
         rule_drift: the ICP or the last search belongs to a rule other than the one in force.
         changes: what has changed since the last search; names of `diffs.PARTS`.
         recent_candidates: the last search found candidates and is not stale.
+        changed_elsewhere: what another session has changed since this thread's last message; names
+            of `diffs.PARTS`.
     """
 
     profile_exists: bool = False
@@ -45,6 +47,7 @@ class Signals:
     rule_drift: bool = False
     changes: tuple[str, ...] = ()
     recent_candidates: bool = False
+    changed_elsewhere: tuple[str, ...] = ()
 
 
 def decide(signals: Signals) -> Decisions:
@@ -57,6 +60,8 @@ def decide(signals: Signals) -> Decisions:
     if reasons:
         return {"use_cached": False, "rerun_icp": True, "reason": _listed(reasons)}
     reason = "the candidates are recent and nothing has changed since"
+    if signals.changed_elsewhere:
+        reason = f"another session has changed the {_listed(list(signals.changed_elsewhere))} and searched"
     return {"use_cached": True, "rerun_icp": False, "reason": reason}
 
 
@@ -72,13 +77,13 @@ def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, at: datet
     profile, rule, discovery = snapshot.profile, snapshot.rule, snapshot.discovery
     if profile is None:
         return Signals()
-    is_stale = discovery is not None and _is_older(
+    is_stale = discovery is not None and is_older(
         discovery.at, at, settings.discovery_staleness_days
     )
     return Signals(
         profile_exists=True,
         icp_confirmed=profile.confirmed and rule is not None and rule.confirmed,
-        profile_stale=_is_older(profile.updated_at, at, settings.profile_staleness_days),
+        profile_stale=is_older(profile.updated_at, at, settings.profile_staleness_days),
         discovery_stale=is_stale,
         rule_drift=any(each and each != rule_name for each in _rules(snapshot)),
         changes=(
@@ -115,7 +120,8 @@ def _listed(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _is_older(then: datetime, at: datetime, days: float) -> bool:
+def is_older(then: datetime, at: datetime, days: float) -> bool:
+    """Return whether more than a number of days lie between two times."""
     return at - then > timedelta(days=days)
 
 

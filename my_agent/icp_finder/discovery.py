@@ -1,20 +1,21 @@
 """Discovery: search the web for candidates and for the websites of candidates.
 
-Without a network, or if the search engines refuse, nothing is found and the reason is logged.
+If the search engines do not answer, the caller is told: no answer is not the same as no company.
 """
 
 import asyncio
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import httpx
 
 from contexts.websites import readable
-from my_agent.icp_finder import sites
-from my_agent.icp_finder.model import Candidate, Company, Icp
+from my_agent.icp_finder import company_names, page_kinds, sites
+from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.website import line, name_in
 
@@ -24,29 +25,28 @@ logger = logging.getLogger(__name__)
 ENGINE_SECONDS, SEARCH_SECONDS = 5, 15.0
 QUERIES = 4
 RESULTS = 20
-# Sites about other companies; their pages are never a company's own website.
-NOT_COMPANIES = frozenset(
-    (
-        *("wikipedia.org", "linkedin.com", "facebook.com", "instagram.com", "youtube.com"),
-        *("x.com", "twitter.com", "reddit.com", "quora.com", "medium.com", "tiktok.com"),
-        *("crunchbase.com", "glassdoor.com", "glassdoor.sg", "indeed.com", "jobstreet.com.sg"),
-        *("yelp.com", "yellowpages.com", "yellowpages.com.sg", "clutch.co", "g2.com"),
-        *("capterra.com", "trustpilot.com", "tripadvisor.com", "amazon.com", "google.com"),
-        *("bloomberg.com", "forbes.com", "sgpbusiness.com", "recordowl.com", "grokipedia.com"),
-        *("companieshouse.gov.uk", "data.gov.sg", "acra.gov.sg", "statista.com"),
-    )
-)
-# Titles of pages that list several companies.
-_LIST = re.compile(r"^\W*(the\s+)?(top|best|leading|list|\d+)\b", re.IGNORECASE)
-_LEGAL_FORM = re.compile(
-    r"\b(pte|private|limited|ltd|llp|lp|inc|corp|corporation|co|gmbh|company|plc|sdn|bhd)\b\.?",
-    re.IGNORECASE,
-)
-
 Result = dict[str, Any]
 
 
-async def discover(company: Company, icp: Icp, *, limit: int) -> list[Candidate]:
+class WebUnreachable(RuntimeError):
+    """The web could not be asked."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer of the web.
+
+    Attributes:
+        answer: whether it was asked, and whether it gave companies.
+        candidates: the companies, in the order of the search engine; also those found before a
+            failure.
+    """
+
+    answer: WebAnswer
+    candidates: Sequence[Candidate] = ()
+
+
+async def discover(company: Company, icp: Icp, *, limit: int) -> Found:
     """Search the web for candidates. Each company occurs once.
 
     Args:
@@ -54,13 +54,17 @@ async def discover(company: Company, icp: Icp, *, limit: int) -> list[Candidate]
         icp: the ideal customer profile to search for.
         limit: maximum number of candidates.
     """
+    if not IcpSettings.from_environment().icp_web_search:
+        return Found("off")
     known = {company["site"]["domain"], *(site["domain"] for site in company["customers"])}
+    results, failed = await _search(queries(company, icp))
     found: dict[str, Candidate] = {}
-    for result in await _search(queries(company, icp)):
+    for result in results:
         candidate = _candidate(result, icp["regions"])
         if candidate is not None and candidate.key.removeprefix("domain:") not in known:
             found.setdefault(candidate.key, candidate)
-    return list(found.values())[: max(limit, 0)]
+    answer: WebAnswer = "failed" if failed else "found" if found else "nothing"
+    return Found(answer, list(found.values())[: max(limit, 0)])
 
 
 async def website_of(name: str, region: str) -> str | None:
@@ -69,14 +73,22 @@ async def website_of(name: str, region: str) -> str | None:
     Args:
         name: the name in the register.
         region: the company's region; may be empty.
+
+    Raises:
+        WebUnreachable: no search engine answered.
     """
-    plain = " ".join(_LEGAL_FORM.sub(" ", name).split())
+    if not IcpSettings.from_environment().icp_web_search:
+        return None
+    plain = company_names.plain(name)
     compact = _compact(plain)
-    for result in await _search([f"{plain} {region}".strip()]):
+    results, failed = await _search([f"{plain} {region}".strip()])
+    for result in results:
         website, domain = _site(result)
         label = _compact(domain.partition(".")[0])
         if len(label) > 3 and (label in compact or compact in label):
             return website
+    if failed:
+        raise WebUnreachable("The web could not be asked")
     return None
 
 
@@ -95,18 +107,17 @@ def queries(company: Company, icp: Icp) -> list[str]:
     return asked[:QUERIES]
 
 
-async def _search(asked: Iterable[str]) -> list[Result]:
-    """Return the results of the queries, one after the other, until one fails."""
+async def _search(asked: Iterable[str]) -> tuple[list[Result], bool]:
+    """Return the results of the queries, one after the other, until one fails, and whether it did."""
     found: list[Result] = []
-    if not IcpSettings.from_environment().icp_web_search:
-        return found
     try:
         async with asyncio.timeout(SEARCH_SECONDS):
             for query in asked:
                 found += await asyncio.to_thread(_ask, query)
     except (TimeoutError, ConnectionError) as error:
         logger.info("Web search failed: %s", type(error).__name__)
-    return found
+        return found, True
+    return found, False
 
 
 def _ask(query: str) -> list[Result]:
@@ -130,7 +141,7 @@ def _ask(query: str) -> list[Result]:
 def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
     title, body = (line(result.get(name)) for name in ("title", "body"))
     website, domain = _site(result)
-    if not domain or _LIST.match(title):
+    if not domain or page_kinds.kind(domain, str(result["href"]), title, body) != "company":
         return None
     text = f"{title} {body}".casefold()
     return Candidate(
@@ -150,7 +161,7 @@ def _site(result: Result) -> tuple[str, str]:
         url, domain = httpx.URL(link), sites.domain(link)
     except (httpx.InvalidURL, ValueError):
         return "", ""
-    if url.scheme not in ("http", "https") or domain in NOT_COMPANIES:
+    if url.scheme not in ("http", "https") or domain in page_kinds.KNOWN:
         return "", ""
     return f"{url.scheme}://{url.netloc.decode()}", domain
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from my_agent.icp_finder.records import DiscoveryKey, with_scores
+from my_agent.icp_finder.records import BEST, DiscoveryKey, with_scores
 from my_agent.icp_finder.scoring import WEIGHTS
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import candidates, discoveries, scores
 
 COLUMNS = (
     *("company", "rule", "rank", "name", "uen", "website", "region", "industry", "ssic", "score"),
-    *(f"score_{name}" for name in WEIGHTS),
+    *(f"score_{name}" for name in (*WEIGHTS, "feedback")),
     *("source", "enrichment", "size", "emails", "phones", "scored_at"),
 )
 BATCH = 500
@@ -62,8 +62,7 @@ def _latest(connection: Connection, tenant_id: str) -> list[tuple[str, Discovery
 
 def _order(connection: Connection, discovery_key: DiscoveryKey) -> list[str]:
     ask = with_scores(discovery_key).with_only_columns(candidates.c.key)
-    best = (scores.c.total.desc(), candidates.c.name, candidates.c.key)
-    return list(connection.scalars(ask.order_by(*best)))
+    return list(connection.scalars(ask.order_by(*BEST)))
 
 
 def _rows(
@@ -80,7 +79,7 @@ def _cells(domain: str, rule: str, rank: int, row: Row[Any]) -> list[object]:
     return [
         *(domain, rule, rank, row.name, row.uen, row.website or known.get("website")),
         *(row.region, row.industry, " ".join(row.ssic), row.total),
-        *(row.parts.get(name) for name in WEIGHTS),
+        *(row.parts.get(name) for name in (*WEIGHTS, "feedback")),
         *(row.source, known.get("status"), known.get("size")),
         *(" ".join(known.get("emails", ())), "; ".join(known.get("phones", ()))),
         row.scored_at.isoformat(),

@@ -1,6 +1,7 @@
 """ingest -> return_user_probe -> profile_builder -> journey_guard -> normalize -> refresh_icp
 -> decide_strategy -> ssic_fallback -> progress_report -> enrich -> finalize.
 
+A side question, feedback on a candidate and small talk go from `return_user_probe` to `converse`.
 If the user has to choose, a node goes to `choose`, which interrupts the run. `ingest` then reads
 the answer like any message. The other exits of a node are in its return type.
 """
@@ -8,6 +9,7 @@ the answer like any message. The other exits of a node are in its return type.
 from langgraph.graph import END, START, StateGraph
 
 from my_agent.icp_finder.context import Context
+from my_agent.icp_finder.nodes.converse import converse
 from my_agent.icp_finder.nodes.ingest import ingest
 from my_agent.icp_finder.nodes.journey import choose, journey_guard
 from my_agent.icp_finder.nodes.probe import return_user_probe
@@ -25,8 +27,7 @@ graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
     .add_node(ingest)
     .add_node(return_user_probe)
-    # langgraph accepts a node with both config and runtime, but its types do not.
-    .add_node(profile_builder)  # type: ignore[arg-type]
+    .add_node(profile_builder)
     .add_node(journey_guard)
     .add_node(choose)
     .add_node(normalize)
@@ -36,9 +37,9 @@ graph = (
     .add_node(progress_report)
     .add_node(enrich)
     .add_node(finalize)
+    .add_node(converse)
     .add_edge(START, "ingest")
     .add_edge("profile_builder", "journey_guard")
-    .add_edge("refresh_icp", "decide_strategy")
     .add_edge("ssic_fallback", "progress_report")
     .add_edge("enrich", "finalize")
     .add_edge("finalize", END)

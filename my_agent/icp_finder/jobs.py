@@ -7,7 +7,8 @@ already enriched stay enriched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import itertools
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,12 +16,13 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
 from sqlalchemy import Connection, Row, insert, select, update
 
-from my_agent.icp_finder import background
+from my_agent.icp_finder import background, likeness
 from my_agent.icp_finder.background import JobError
 from my_agent.icp_finder.enriching import enrich
-from my_agent.icp_finder.model import Candidate, Job
+from my_agent.icp_finder.model import Candidate, Company, Failure, Icp, Job
 from my_agent.icp_finder.records import (
     DiscoveryKey,
     asked_for,
@@ -28,8 +30,9 @@ from my_agent.icp_finder.records import (
     find_candidates,
     now,
     save_details,
+    stored_feedback,
 )
-from my_agent.icp_finder.scoring import score
+from my_agent.icp_finder.scoring import FEEDBACK, score, text_of
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import jobs
 from my_agent.transactions import lock
@@ -54,16 +57,21 @@ async def find(tenant_id: str, rule_name: str, icp_hash: str) -> Job | None:
         rule_name: the rule.
         icp_hash: hash of the ICP.
     """
-    row = await run(
-        lambda connection: _find(connection, (tenant_id, rule_name, icp_hash)), tenant_id
-    )
-    return None if row is None else _job(row)
+    discovery_key = (tenant_id, rule_name, icp_hash)
+
+    def work(connection: Connection) -> Job | None:
+        row = _find(connection, discovery_key)
+        return None if row is None else replace(_job(row), failures=_failures(connection, row))
+
+    return await run(work, tenant_id)
 
 
 async def enrich_now(
     tenant_id: str, rule_name: str, icp_hash: str, keys: Sequence[str]
 ) -> list[Candidate]:
     """Enrich candidates concurrently. Candidates that are already enriched are skipped.
+
+    Those that could not be read before are tried again. Each result is a progress event.
 
     Args:
         tenant_id: the tenant.
@@ -75,11 +83,14 @@ async def enrich_now(
     rows = await run(lambda connection: find_candidates(connection, discovery_key, keys), tenant_id)
     free = asyncio.Semaphore(MAX_CONCURRENT)
 
+    due, done = [row for row in rows.values() if row.enriched_at is None], itertools.count(1)
+
     async def one(row: Row[Any]) -> None:
         async with free:
-            await _enrich(discovery_key, candidate(row))
+            details = await _enrich(discovery_key, candidate(row))
+        emit(row.key, row.name, details, next(done), len(due))
 
-    await asyncio.gather(*(one(row) for row in rows.values() if row.enriched_at is None))
+    await asyncio.gather(*map(one, due))
     rows = await run(lambda connection: find_candidates(connection, discovery_key, keys), tenant_id)
     return [candidate(rows[key]) for key in dict.fromkeys(keys) if key in rows]
 
@@ -136,14 +147,16 @@ class Step:
     Attributes:
         discovery_key: the discovery that the candidates belong to.
         candidate: the next candidate; None if all are enriched.
-        done: number of enriched candidates.
+        done: number of candidates that were tried or are enriched.
         total: number of candidates of the job.
+        failures: candidates that were tried and could not be enriched.
     """
 
     discovery_key: DiscoveryKey
     candidate: Candidate | None
     done: int
     total: int
+    failures: Sequence[Failure] = ()
 
 
 async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | None) -> Step:
@@ -167,23 +180,44 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | N
         discovery_key = (row.tenant_id, row.rule_name, row.icp_hash)
         found = find_candidates(connection, discovery_key, row.candidate_keys)
         # A missing candidate was replaced by a newer search and counts as done.
-        left = [
-            key for key in row.candidate_keys if key in found and found[key].enriched_at is None
-        ]
+        left = [key for key in row.candidate_keys if key in found and _is_left(found[key], row)]
         done = len(row.candidate_keys) - len(left)
         status = "running" if left else "done"
         # The process that started the run may have crashed before it stored the run's id.
         _updating(row, status=status, done=done, reason=None, run_id=run_id)(connection)
         upcoming = candidate(found[left[0]]) if left else None
-        return Step(discovery_key, upcoming, done, len(row.candidate_keys))
+        failures = _failures(connection, row)
+        return Step(discovery_key, upcoming, done, len(row.candidate_keys), failures)
 
     return await run(work, tenant_id, write=True)
 
 
 async def enrich_step(step: Step) -> None:
-    """Enrich the candidate of a step."""
-    if step.candidate is not None:
-        await _enrich(step.discovery_key, step.candidate)
+    """Enrich the candidate of a step, and send a progress event."""
+    if (target := step.candidate) is not None:
+        details = await _enrich(step.discovery_key, target, patient=True)
+        emit(target.key, target.name, details, step.done + 1, step.total)
+
+
+def emit(key: str, name: str, details: Mapping[str, Any], done: int, total: int) -> None:
+    """Send a progress event to the streams of the current run, if there is one.
+
+    Args:
+        key: the candidate.
+        name: its name.
+        details: what was found, or why nothing was.
+        done: number of candidates that were tried.
+        total: number of candidates to try.
+    """
+    try:
+        send = get_stream_writer()
+    except RuntimeError:
+        # Outside of a graph, as in tests and scripts, there is nobody to tell.
+        return
+    event = {"type": "enrichment", "key": key, "name": name, "status": details["status"]}
+    found = sorted({"about", "emails", "phones", "size"} & details.keys())
+    why = {"note": details["note"]} if "note" in details else {"found": found}
+    send({**event, **why, "done": done, "total": total})
 
 
 @asynccontextmanager
@@ -239,14 +273,21 @@ def _claim(
     more = [key for key in dict.fromkeys(keys) if key not in row.candidate_keys]
     is_over = row.status in ("failed", "cancelled")
     if row.status == "done":
-        # The job is due again for new candidates and for those that a later search has found again.
+        # The job is due again for new candidates, for those that a later search has found again, and
+        # for those that could not be read.
         due = find_candidates(connection, discovery_key, keys).values()
         is_over = any(each.enriched_at is None for each in due)
         more = more if is_over else []
     starts_run = is_over or (dead is not None and row.thread_id == dead.thread_id)
     changes: dict[str, Any] = {"candidate_keys": [*row.candidate_keys, *more]} if more else {}
     if starts_run:
-        again = {"status": "queued", "thread_id": str(uuid4()), "run_id": None, "reason": None}
+        again = {
+            "status": "queued",
+            "thread_id": str(uuid4()),
+            "run_id": None,
+            "reason": None,
+            "started_at": now(),
+        }
         changes = {**changes, **again, "user_id": user.user_id}
     if changes:
         _updating(row, **changes)(connection)
@@ -265,17 +306,56 @@ async def _is_alive(row: Row[Any], user: User) -> bool:
     return await background.state(row.thread_id, row.run_id) != "over"
 
 
-async def _enrich(discovery_key: DiscoveryKey, target: Candidate) -> None:
-    """Enrich a candidate, and store its details and its new score."""
-    details = await enrich(target)
+async def _enrich(
+    discovery_key: DiscoveryKey, target: Candidate, *, patient: bool = False
+) -> Mapping[str, Any]:
+    """Enrich a candidate, and store its details and its new score. Return the details.
+
+    If nothing could be read, what an earlier enrichment has found stays, with the reason.
+    """
+    new = await enrich(target, patient=patient)
+    enriched = new["status"] == "read"
+    details = new if enriched else {**target.details, **new}
     known = replace(target, details=details)
+    tenant_id = discovery_key[0]
+
+    def read(connection: Connection) -> tuple[tuple[Company, Icp] | None, float]:
+        return asked_for(connection, discovery_key), stored_feedback(
+            connection, discovery_key, target.key
+        )
+
+    asked, feedback = await run(read, tenant_id)
+    again = None
+    # Without news the score stays.
+    if asked is not None and enriched:
+        [rating] = await asyncio.to_thread(likeness.measure, [text_of(known)], asked[0])
+        again = score(known, *asked, likeness=rating, feedback=feedback / FEEDBACK)
 
     def work(connection: Connection) -> None:
-        asked = asked_for(connection, discovery_key)
-        again = None if asked is None else score(known, *asked)
-        save_details(connection, discovery_key, target.key, details, again)
+        save_details(connection, discovery_key, target.key, details, again, enriched=enriched)
 
-    await run(work, discovery_key[0], write=True)
+    await run(work, tenant_id, write=True)
+    return details
+
+
+def _is_left(row: Row[Any], job: Row[Any]) -> bool:
+    """Return whether a candidate is to be tried by the current run of a job."""
+    started = job.started_at or job.created_at
+    return row.enriched_at is None and (row.tried_at is None or row.tried_at < started)
+
+
+def _failures(connection: Connection, job: Row[Any]) -> list[Failure]:
+    """Return the candidates of a job that were tried and could not be enriched."""
+    discovery_key = (job.tenant_id, job.rule_name, job.icp_hash)
+    found = find_candidates(connection, discovery_key, job.candidate_keys)
+    return [
+        Failure(key, found[key].name, str(found[key].details.get("note", "")))
+        for key in job.candidate_keys
+        if key in found
+        and found[key].enriched_at is None
+        and found[key].tried_at is not None
+        and not _is_left(found[key], job)
+    ]
 
 
 def _new(discovery_key: DiscoveryKey, user: User, keys: Sequence[str]) -> dict[str, Any]:
@@ -290,6 +370,7 @@ def _new(discovery_key: DiscoveryKey, user: User, keys: Sequence[str]) -> dict[s
         "candidate_keys": list(dict.fromkeys(keys)),
         "done": 0,
         "thread_id": str(uuid4()),
+        "started_at": now(),
         "created_at": now(),
         "updated_at": now(),
     }

@@ -8,6 +8,10 @@ logger = structlog.stdlib.get_logger(__name__)
 
 Action = Literal[
     "read_only",
+    "turn",
+    "feedback",
+    "domain_asked",
+    "answer_ignored",
     "return_user_probe",
     "context_change",
     "site_refused",
@@ -20,6 +24,7 @@ Action = Literal[
     "rerun_declined",
     "icp_confirmed",
     "icp_refreshed",
+    "profile_reread",
     "strategy",
     "ssic_fallback",
     "enriched",

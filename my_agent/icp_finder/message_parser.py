@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict
 
+from my_agent.icp_finder import ssic, vocabulary
 from my_agent.icp_finder.model import SIZES, Icp
 from my_agent.icp_finder.sites import Mention, distinct, mentions, websites
 
@@ -26,7 +27,7 @@ _OWN = re.compile(
 _OWN_AFTER = re.compile(r"\s*(?:is|=|\()\s*(?:now\s+)?(?:our|my|us|ours|mine)\b", re.IGNORECASE)
 _CUSTOMERS = re.compile(r"\b(?:customers?|clients?|buyers?)\b", re.IGNORECASE)
 _CUSTOMERS_AFTER = re.compile(
-    r"\s*(?:is|are)\s+(?:\w+\s+){0,2}?(?:customers?|clients?|buyers?)\b", re.IGNORECASE
+    r"\s*(?:is|are|as|to)\s+(?:\w+\s+){0,3}?(?:customers?|clients?|buyers?)\b", re.IGNORECASE
 )
 _REPLACE = re.compile(r"\b(?:replace|swap|exchange)\s*$", re.IGNORECASE)
 _BY = re.compile(r"\s*(?:with|by|for)\s*$", re.IGNORECASE)
@@ -41,24 +42,32 @@ _FIELDS: dict[str, str] = {
 _LABEL = re.compile(
     r"\b(?:"
     + "|".join(f"(?P<{name}>{words})" for name, words in _FIELDS.items())
-    + r")\s*(?::|=|\bare\b|\bis\b)\s*",
+    + r")\s*(?P<sign>:|=|\bare\b|\bis\b)\s*",
     re.IGNORECASE,
 )
+# The comma of `1,000` separates nothing.
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"\s*(?:[,;/|•\n]|\band\b|&)\s*", re.IGNORECASE)
 _END_OF_FIELD = re.compile(r"[;\n]|\.(?:\s|$)")
 _RANGE = re.compile(r"([0-9][0-9,.]*)\s*(?:-|\u2013|to)\s*([0-9][0-9,.]*)|([0-9][0-9,.]*)\s*(\+?)")
 _ANY = frozenset({"any", "all", "none", "everywhere", "anything", "-"})
 
 _WISHES: dict[Wish, re.Pattern[str]] = {
-    "enrich": re.compile(r"\benrich(?:ment)?\b", re.IGNORECASE),
+    "enrich": re.compile(
+        r"enrich(?:ment)?\b(?!\s+(?:is|was|has|data|results?|looks?|seems?)\b)"
+        r"|(?:run|start|do|begin|continue|resume|retry|repeat)\s+(?:the\s+|with\s+|an?\s+)?enrich\w*"
+        r"|(?:reichere|anreichern)\b|enrichis(?:sez)?\b|enriquece[rn]?\b|enriqueça\b",
+        re.IGNORECASE,
+    ),
     "rerun": re.compile(
-        r"\bre-?\s?run\b|\brefresh\b|\b(?:search|discover|look)\s+again\b|\bdiscovery\s+again\b",
+        r"re-?\s?run\b(?!\s+(?:is|was|has)\b)|refresh(?:\s+(?:the|my|our|them|it|discovery|candidates"
+        r"|list|search)\b|$)|(?:search|discover|look)\s+(?:(?:the\s+web|for\s+\w+)\s+)?again\b"
+        r"|(?:run\s+)?(?:the\s+)?discovery\s+again\b|(?:run|repeat|start)\s+(?:the\s+|a\s+)?(?:new\s+)?"
+        r"(?:search|discovery)\b|suche?\s+(?:noch\s?mal|erneut)|busca\s+de\s+nuevo"
+        r"|busque\s+de\s+novo|relance\b|cari\s+lagi\b",
         re.IGNORECASE,
     ),
 }
-_QUESTION = re.compile(
-    r"\s*(?:what|how|why|when|which|who|where|is|are|was|did|does|do|has|have)\b", re.IGNORECASE
-)
 _NEGATION = re.compile(r"\b(?:no|not|don'?t|never|without)\b", re.IGNORECASE)
 
 
@@ -152,21 +161,38 @@ def combine(first: ParsedMessage, then: ParsedMessage) -> ParsedMessage:
 
 
 def fields(text: str) -> dict[str, list[str]]:
-    """Extract labelled ICP fields: `industries: logistics, food; regions: Singapore`."""
+    """Extract labelled ICP fields: `industries: logistics, food; regions: Singapore`.
+
+    A sentence such as `the regions are Singapore and Malaysia` counts only if its values look like
+    values of the field: `the regions are fine` gives none. A question gives none.
+    """
     labels = list(_LABEL.finditer(text))
     found: dict[str, list[str]] = {}
     ends = [*(label.start() for label in labels[1:]), len(text)]
     for label, end in zip(labels, ends, strict=False):
-        field = str(label.lastgroup)
-        found[field] = parse_values(
-            field, _END_OF_FIELD.split(text[label.end() : end], maxsplit=1)[0]
-        )
+        field = next(name for name in _FIELDS if label[name])
+        values = parse_values(field, _END_OF_FIELD.split(text[label.end() : end], maxsplit=1)[0])
+        is_sentence = label["sign"] not in (":", "=")
+        if is_sentence and (vocabulary.is_question(text) or not _plausible(field, values)):
+            continue
+        found[field] = values
     return found
+
+
+def _plausible(field: str, values: list[str]) -> bool:
+    """Return whether the words after `is` or `are` name values of a field."""
+    if field == "regions":
+        return bool(values) and all(value[:1].isupper() for value in values)
+    if field == "industries":
+        return bool(values) and all(ssic.codes([value]) for value in values)
+    return field == "sizes" and bool(values)
 
 
 def parse_values(field: str, text: str) -> list[str]:
     """Split the value of an ICP field into a list; `any` gives an empty list."""
-    return clean(field, [] if text.strip().lower() in _ANY else _SEPARATOR.split(text))
+    if text.strip().lower() in _ANY:
+        return []
+    return clean(field, _SEPARATOR.split(_THOUSANDS.sub("", text)))
 
 
 def clean(field: str, words: Iterable[str]) -> list[str]:
@@ -222,9 +248,16 @@ def _number(text: str) -> int:
 
 
 def _wish(text: str) -> Wish | None:
-    if _NEGATION.search(text) or _QUESTION.match(text):
+    """Return the action that a message asks for. A text that only mentions an action asks nothing."""
+    text = vocabulary.plain(text)
+    if _NEGATION.search(text) or vocabulary.is_question(text) or "?" in text[:-1]:
         return None
-    return next((wish for wish, words in _WISHES.items() if words.search(text)), None)
+    for clause in re.split(r"[.;!\n]", text):
+        asked = vocabulary.POLITE.sub("", clause, count=1).strip(" ?,")
+        for wish, words in _WISHES.items():
+            if words.match(asked):
+                return wish
+    return None
 
 
 def _swaps(text: str, found: list[Mention]) -> tuple[list[list[str]], list[Mention]]:

@@ -148,17 +148,35 @@ class Candidate:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Evidence(TypedDict):
+    """What a part of a score is based on.
+
+    Attributes:
+        part: the feature.
+        found: what was found, in words.
+        source: where it was found: a URL, or `register`, `web search` or `feedback`.
+    """
+
+    part: str
+    found: str
+    source: str
+
+
 @dataclass(frozen=True)
 class Score:
     """How well a candidate fits, from 0 to 1.
 
     Attributes:
         total: sum of the parts.
-        parts: contribution of each feature to the total.
+        parts: contribution of each wanted feature to the total.
+        evidence: what the parts are based on; a part without evidence is unknown or does not fit.
+        proven: share of the wanted features, by weight, for which there is evidence.
     """
 
     total: float
     parts: Mapping[str, float]
+    evidence: Sequence[Evidence] = ()
+    proven: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -169,14 +187,99 @@ class Scored:
     score: Score
 
 
+WebAnswer = Literal["found", "nothing", "failed", "off"]
+"""What a search of the web gave: companies, none, no answer, or it is switched off."""
+
+RegisterAnswer = Literal["found", "nothing", "empty", "no_codes", "elsewhere", "not_asked"]
+"""What the register gave: companies; none of the industries; it holds no companies; the industries
+match no code; the wanted regions exclude it; or it was not needed."""
+
+
+class Sources(TypedDict):
+    """What the sources of a search answered.
+
+    Attributes:
+        web: the answer of the web.
+        register: the answer of the register.
+    """
+
+    web: WebAnswer
+    register: RegisterAnswer
+
+
+class Line(TypedDict):
+    """A candidate in a version of a discovery."""
+
+    key: str
+    name: str
+    total: float
+
+
+class Change(Line):
+    """A candidate whose score has changed.
+
+    Attributes:
+        before: the total in the version before.
+    """
+
+    before: float
+
+
+class Changes(TypedDict):
+    """What a version of a discovery changed. A first version changed nothing.
+
+    Attributes:
+        new: candidates that the version before did not have.
+        gone: candidates that only the version before had.
+        changed: candidates with a clearly different score.
+    """
+
+    new: list[Line]
+    gone: list[Line]
+    changed: list[Change]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a discovery.
+
+    Attributes:
+        number: counts from 1.
+        sources: what web and register answered.
+        candidates: the candidates, best first.
+        changes: what it changed.
+        at: time of the search.
+    """
+
+    number: int
+    sources: Sources
+    candidates: Sequence[Line]
+    changes: Changes
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A candidate that could not be enriched.
+
+    Attributes:
+        why: the reason, a sentence.
+    """
+
+    key: str
+    name: str
+    why: str
+
+
 @dataclass(frozen=True)
 class Job:
     """An enrichment in the background.
 
     Attributes:
         created: whether this call started its run.
-        done: number of enriched candidates.
+        done: number of candidates that were tried.
         total: number of candidates of the job.
+        failures: candidates that were tried and could not be enriched.
     """
 
     id: str
@@ -184,3 +287,4 @@ class Job:
     created: bool
     done: int
     total: int
+    failures: Sequence[Failure] = ()

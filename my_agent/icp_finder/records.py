@@ -14,17 +14,37 @@ from sqlalchemy import Connection, Row, Select, delete, func, select, update
 from my_agent.icp_finder.model import (
     Basis,
     Candidate,
+    Change,
+    Changes,
     Company,
     Discovery,
     Icp,
+    Line,
     Profile,
     Rule,
     Score,
     Scored,
     Snapshot,
+    Sources,
+    Version,
 )
 from my_agent.icp_finder.statements import run, upsert
-from my_agent.icp_finder.tables import candidates, discoveries, profiles, rules, scores
+from my_agent.icp_finder.tables import (
+    candidates,
+    discoveries,
+    discovery_versions,
+    profiles,
+    rules,
+    scores,
+)
+from my_agent.transactions import lock
+
+# Versions of a discovery that are kept.
+VERSIONS = 20
+# A difference of totals from which a candidate counts as changed.
+CLEARLY = 0.05
+# Answers of web and register that name all companies that they know.
+_ANSWERED = ("found", "nothing", "empty", "no_codes", "elsewhere")
 
 
 async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -> Snapshot:
@@ -33,7 +53,8 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
     Args:
         tenant_id: the tenant.
         domain: domain of the company; None: the company saved last.
-        rule_name: the preferred rule; if it is not stored, the rule saved last is loaded.
+        rule_name: the preferred rule; if it is not stored, the rule saved last is loaded. A stored
+            rule has the discoveries made for it, and no others.
     """
 
     def work(connection: Connection) -> Snapshot:
@@ -50,19 +71,28 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
         return Snapshot(
             profile=None if profile is None else _profile_of(profile),
             rule=None if found is None else _rule_of(found),
-            discovery=_latest(connection, tenant_id, about),
+            discovery=_latest(
+                connection,
+                tenant_id,
+                about,
+                rule_name,
+                others=found is None or found.name != rule_name,
+            ),
         )
 
     return await run(work, tenant_id)
 
 
-async def save_profile(tenant_id: str, company: Company, *, confirmed: bool) -> None:
+async def save_profile(
+    tenant_id: str, company: Company, *, confirmed: bool, was_read: bool = True
+) -> None:
     """Save a tenant's company, and replace the stored one of the same domain.
 
     Args:
         tenant_id: the tenant.
         company: the company.
         confirmed: whether the user has confirmed it.
+        was_read: whether websites were read for it; otherwise it is as old as before.
     """
     row = {
         "tenant_id": tenant_id,
@@ -71,7 +101,10 @@ async def save_profile(tenant_id: str, company: Company, *, confirmed: bool) -> 
         "confirmed": confirmed,
         "updated_at": now(),
     }
-    await run(lambda connection: upsert(connection, profiles, [row]), tenant_id, write=True)
+    keep = () if was_read else ("updated_at",)
+    await run(
+        lambda connection: upsert(connection, profiles, [row], keep=keep), tenant_id, write=True
+    )
 
 
 async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirmed: bool) -> None:
@@ -96,11 +129,20 @@ async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirm
 
 
 async def save_discovery(
-    tenant_id: str, rule_name: str, icp_hash: str, basis: Basis, found: Sequence[Scored]
-) -> None:
-    """Save a search and replace the candidates of the previous one.
+    tenant_id: str,
+    rule_name: str,
+    icp_hash: str,
+    basis: Basis,
+    found: Sequence[Scored],
+    *,
+    sources: Sources | None = None,
+) -> Version:
+    """Save a search as the new version of a discovery.
 
-    Details of a candidate that is found again stay, but the candidate is due for enrichment again.
+    A candidate of an earlier version that its source does not name any more is gone: it is not
+    shown, but its row and its enrichment stay, and count again once a search finds it. Candidates
+    of a source that gave no answer stay. Candidates that are found again are due for enrichment
+    again, with their details kept.
 
     Args:
         tenant_id: the tenant.
@@ -108,24 +150,109 @@ async def save_discovery(
         icp_hash: hash of `basis`.
         basis: the input of the search.
         found: the candidates.
+        sources: what the sources answered; None: both have answered.
     """
     discovery_key = (tenant_id, rule_name, icp_hash)
     keys = [each.candidate.key for each in found]
-    row = {
-        **_named(discovery_key),
-        "domain": basis["website"],
-        "basis": basis,
-        "discovered_at": now(),
+    sources = sources or {"web": "found", "register": "found"}
+    answered = [name for name, answer in sources.items() if answer in _ANSWERED]
+
+    def work(connection: Connection) -> Version:
+        lock(connection, f"discovery:{':'.join(discovery_key)}")
+        known = connection.execute(select(discoveries).where(*_of(discoveries, discovery_key)))
+        previous, timestamp, before = known.first(), now(), _lines(connection, discovery_key)
+        connection.execute(
+            update(candidates)
+            .where(
+                *_of(candidates, discovery_key),
+                candidates.c.key.not_in(keys),
+                candidates.c.source.in_(answered),
+                candidates.c.gone_at.is_(None),
+            )
+            .values(gone_at=timestamp)
+        )
+        _keep(connection, discovery_key, found, keep=("details", "found_at", "tried_at"))
+        after = _lines(connection, discovery_key)
+        changes = compared(before, after) if previous else Changes(new=[], gone=[], changed=[])
+        number = previous.version + 1 if previous else 1
+        # A search that the web did not answer is as old as the last one that it did.
+        is_partial = sources["web"] == "failed"
+        at = previous.discovered_at if previous and is_partial else timestamp
+        row = {
+            **_named(discovery_key),
+            "domain": basis["website"],
+            "basis": basis,
+            "discovered_at": at,
+            "version": number,
+        }
+        upsert(connection, discoveries, [row])
+        version = {
+            **_named(discovery_key),
+            "version": number,
+            "sources": sources,
+            "candidates": after,
+            "changes": changes,
+            "discovered_at": timestamp,
+        }
+        upsert(connection, discovery_versions, [version])
+        old = discovery_versions.c.version <= number - VERSIONS
+        connection.execute(
+            delete(discovery_versions).where(*_of(discovery_versions, discovery_key), old)
+        )
+        return Version(number, sources, after, changes, timestamp)
+
+    return await run(work, tenant_id, write=True)
+
+
+async def versions(tenant_id: str, rule_name: str, icp_hash: str) -> list[Version]:
+    """Return the stored versions of a discovery, the current one first.
+
+    Args:
+        tenant_id: the tenant.
+        rule_name: the rule of the search.
+        icp_hash: hash of the ICP.
+    """
+    of = _of(discovery_versions, (tenant_id, rule_name, icp_hash))
+    ask = select(discovery_versions).where(*of).order_by(discovery_versions.c.version.desc())
+
+    def work(connection: Connection) -> list[Version]:
+        return [
+            Version(row.version, row.sources, row.candidates, row.changes, row.discovered_at)
+            for row in connection.execute(ask)
+        ]
+
+    return await run(work, tenant_id)
+
+
+def compared(before: Sequence[Line], after: Sequence[Line]) -> Changes:
+    """Compare two versions of a discovery. Pure."""
+    old, new = ({line["key"]: line for line in lines} for lines in (before, after))
+    return {
+        "new": [line for line in after if line["key"] not in old],
+        "gone": [line for line in before if line["key"] not in new],
+        "changed": [
+            Change(**line, before=old[line["key"]]["total"])
+            for line in after
+            if line["key"] in old and abs(line["total"] - old[line["key"]]["total"]) >= CLEARLY
+        ],
     }
 
-    def work(connection: Connection) -> None:
-        for table in (scores, candidates):
-            others = table.c.key.not_in(keys)
-            connection.execute(delete(table).where(*_of(table, discovery_key), others))
-        _keep(connection, discovery_key, found, keep=("details", "found_at"))
-        upsert(connection, discoveries, [row])
 
-    await run(work, tenant_id, write=True)
+async def known_details(tenant_id: str, keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return what enrichment has found about companies in any search of the tenant, by key.
+
+    Args:
+        tenant_id: the tenant.
+        keys: keys of candidates; those without details are left out.
+    """
+    filters = (candidates.c.tenant_id == tenant_id, candidates.c.key.in_(keys))
+    # The newest comes last and wins.
+    ask = select(candidates).where(*filters).order_by(candidates.c.tried_at)
+
+    def work(connection: Connection) -> dict[str, Mapping[str, Any]]:
+        return {row.key: row.details for row in connection.execute(ask) if row.details}
+
+    return await run(work, tenant_id)
 
 
 async def add_candidates(
@@ -140,7 +267,7 @@ async def add_candidates(
         found: the candidates.
     """
     discovery_key = (tenant_id, rule_name, icp_hash)
-    stays = ("details", "found_at", "enriched_at")
+    stays = ("details", "found_at", "enriched_at", "tried_at")
     await run(
         lambda connection: _keep(connection, discovery_key, found, keep=stays),
         tenant_id,
@@ -151,7 +278,9 @@ async def add_candidates(
 async def best_candidates(
     tenant_id: str, rule_name: str, icp_hash: str, *, limit: int
 ) -> list[Scored]:
-    """Return the candidates of a discovery with their scores, best first, then by name.
+    """Return the candidates of a discovery with their scores, best first.
+
+    Of equal scores, the one with more evidence comes first, then the name decides.
 
     Args:
         tenant_id: the tenant.
@@ -160,9 +289,7 @@ async def best_candidates(
         limit: maximum number of candidates.
     """
     discovery_key = (tenant_id, rule_name, icp_hash)
-    ask = with_scores(discovery_key).order_by(
-        scores.c.total.desc(), candidates.c.name, candidates.c.key
-    )
+    ask = with_scores(discovery_key).order_by(*BEST)
     return await run(
         lambda connection: [scored(row) for row in connection.execute(ask.limit(limit))],
         tenant_id,
@@ -192,6 +319,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+BEST = (scores.c.total.desc(), scores.c.proven.desc(), candidates.c.name, candidates.c.key)
+"""The order of candidates: the best first, of equal ones those with more evidence."""
+
+
 def with_scores(discovery_key: DiscoveryKey) -> Select[Any]:
     """Select the candidates of a discovery with their scores."""
     joined = candidates.join(
@@ -201,13 +332,16 @@ def with_scores(discovery_key: DiscoveryKey) -> Select[Any]:
         & (candidates.c.icp_hash == scores.c.icp_hash)
         & (candidates.c.key == scores.c.key),
     )
-    columns = (candidates, scores.c.total, scores.c.parts)
-    return select(*columns).select_from(joined).where(*_of(candidates, discovery_key))
+    columns = (candidates, scores.c.total, scores.c.parts, scores.c.evidence, scores.c.proven)
+    return select(*columns).select_from(joined).where(*_current(discovery_key))
 
 
 def scored(row: Row[Any]) -> Scored:
     """Convert a row of `with_scores`."""
-    return Scored(candidate(row), Score(row.total, row.parts))
+    # Rows of the version before have no evidence.
+    return Scored(
+        candidate(row), Score(row.total, row.parts, tuple(row.evidence or ()), row.proven)
+    )
 
 
 def candidate(row: Row[Any]) -> Candidate:
@@ -229,8 +363,8 @@ def candidate(row: Row[Any]) -> Candidate:
 def find_candidates(
     connection: Connection, discovery_key: DiscoveryKey, keys: Sequence[str]
 ) -> dict[str, Row[Any]]:
-    """Return the rows of candidates by their keys; unknown keys are left out."""
-    ask = select(candidates).where(*_of(candidates, discovery_key), candidates.c.key.in_(keys))
+    """Return the rows of candidates by their keys; unknown ones and those gone are left out."""
+    ask = select(candidates).where(*_current(discovery_key), candidates.c.key.in_(keys))
     return {row.key: row for row in connection.execute(ask)}
 
 
@@ -240,15 +374,41 @@ def save_details(
     key: str,
     details: Mapping[str, Any],
     score: Score | None = None,
+    *,
+    enriched: bool = True,
 ) -> None:
-    """Store what enrichment has found about a candidate, and its new score if given."""
+    """Store what enrichment has found about a candidate, and its new score if given.
+
+    Args:
+        connection: in a transaction that writes.
+        discovery_key: the discovery.
+        key: the candidate.
+        details: what was found, or why nothing was.
+        score: the new score.
+        enriched: whether the website was read; otherwise the candidate stays due for enrichment.
+    """
     timestamp = now()
     found = update(candidates).where(*_of(candidates, discovery_key), candidates.c.key == key)
-    connection.execute(found.values(details=dict(details), enriched_at=timestamp))
+    done = {"enriched_at": timestamp} if enriched else {}
+    connection.execute(found.values(details=dict(details), tried_at=timestamp, **done))
     if score is not None:
         again = update(scores).where(*_of(scores, discovery_key), scores.c.key == key)
-        parts = dict(score.parts)
-        connection.execute(again.values(total=score.total, parts=parts, scored_at=timestamp))
+        connection.execute(again.values(**_score_columns(score), scored_at=timestamp))
+
+
+def stored_feedback(connection: Connection, discovery_key: DiscoveryKey, key: str) -> float:
+    """Return the part of a candidate's stored score that comes from feedback; 0 without one."""
+    ask = select(scores.c.parts).where(*_of(scores, discovery_key), scores.c.key == key)
+    return float((connection.execute(ask).scalar_one_or_none() or {}).get("feedback", 0.0))
+
+
+def _score_columns(score: Score) -> dict[str, Any]:
+    return {
+        "total": score.total,
+        "parts": dict(score.parts),
+        "evidence": list(score.evidence),
+        "proven": score.proven,
+    }
 
 
 def asked_for(connection: Connection, discovery_key: DiscoveryKey) -> tuple[Company, Icp] | None:
@@ -283,6 +443,8 @@ def _keep(
             "details": dict(each.candidate.details),
             "found_at": timestamp,
             "enriched_at": None,
+            "gone_at": None,
+            "tried_at": None,
         }
         for each in unique
     ]
@@ -291,8 +453,7 @@ def _keep(
         {
             **_named(discovery_key),
             "key": each.candidate.key,
-            "total": each.score.total,
-            "parts": dict(each.score.parts),
+            **_score_columns(each.score),
             "scored_at": timestamp,
         }
         for each in unique
@@ -315,11 +476,19 @@ def _rule_of(row: Row[Any]) -> Rule:
     return Rule(row.name, row.icp, confirmed=row.confirmed, updated_at=row.updated_at)
 
 
-def _latest(connection: Connection, tenant_id: str, domain: str) -> Discovery | None:
+def _latest(
+    connection: Connection, tenant_id: str, domain: str, rule_name: str, *, others: bool
+) -> Discovery | None:
+    """Return the last discovery of a rule; if there is none and `others`, that of any rule."""
+    of_rule = discoveries.c.rule_name == rule_name
     row = connection.execute(
         select(discoveries)
-        .where(discoveries.c.tenant_id == tenant_id, discoveries.c.domain == domain)
-        .order_by(discoveries.c.discovered_at.desc())
+        .where(
+            discoveries.c.tenant_id == tenant_id,
+            discoveries.c.domain == domain,
+            *(() if others else (of_rule,)),
+        )
+        .order_by(of_rule.desc(), discoveries.c.discovered_at.desc())
         .limit(1)
     ).first()
     if row is None:
@@ -329,8 +498,18 @@ def _latest(connection: Connection, tenant_id: str, domain: str) -> Discovery | 
 
 
 def _count(connection: Connection, discovery_key: DiscoveryKey) -> int:
-    ask = select(func.count()).select_from(candidates).where(*_of(candidates, discovery_key))
+    ask = select(func.count()).select_from(candidates).where(*_current(discovery_key))
     return connection.execute(ask).scalar_one()
+
+
+def _lines(connection: Connection, discovery_key: DiscoveryKey) -> list[Line]:
+    found = connection.execute(with_scores(discovery_key).order_by(*BEST))
+    return [Line(key=row.key, name=row.name, total=row.total) for row in found]
+
+
+def _current(discovery_key: DiscoveryKey) -> tuple[Any, ...]:
+    """Return the conditions for candidates of the current version."""
+    return (*_of(candidates, discovery_key), candidates.c.gone_at.is_(None))
 
 
 def _of(table: Any, discovery_key: DiscoveryKey) -> tuple[Any, ...]:

@@ -4,22 +4,24 @@ The file is read as a stream and written in short transactions, because the serv
 same database. Loading a file again updates companies by their UEN.
 """
 
+import asyncio
 import csv
 import io
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, case, literal, select
+from sqlalchemy import Connection, Row, Select, select, union
 
 from my_agent.database import database
-from my_agent.icp_finder import ssic
-from my_agent.icp_finder.model import Candidate, Icp
+from my_agent.icp_finder import company_names, likeness, ssic
+from my_agent.icp_finder.model import Candidate, Company, Icp, RegisterAnswer, Scored
 from my_agent.icp_finder.records import now
-from my_agent.icp_finder.scoring import around_singapore
+from my_agent.icp_finder.scoring import SECONDARY, WEIGHTS, around_singapore, score
 from my_agent.icp_finder.statements import run, upsert
 from my_agent.icp_finder.tables import SHARED, companies
 
@@ -203,71 +205,259 @@ def _date(written: str) -> str:
 
 # --- search -------------------------------------------------------------------
 
+# Companies that are read at a time.
+PAGE = 2000
+# Activities that are compared with the customers, those of the best kinds of business first. The
+# classification has a thousand.
+ACTIVITIES = 300
+# Companies whose own names are compared with the customers, for each wanted one.
+FINALISTS = 2
+# Totals that differ by less count as equal in the order of industries.
+DIGITS = 2
 
-async def find(
+
+@dataclass(frozen=True)
+class Ranked:
+    """The answer of the register.
+
+    Attributes:
+        answer: whether it gave companies, or why not.
+        codes: the SSIC codes that were asked for.
+        found: the companies with their scores, best first.
+        matching: number of companies that were ranked.
+    """
+
+    answer: RegisterAnswer
+    codes: Sequence[str] = ()
+    found: Sequence[Scored] = ()
+    matching: int = 0
+
+
+@dataclass
+class _Entry:
+    """A company in the ranking.
+
+    Attributes:
+        quick: its total without its own name, plus what the name says.
+        place: index of its kind of business.
+    """
+
+    row: Row[Any]
+    quick: float
+    place: int
+
+
+async def rank(
     tenant_id: str,
-    codes: Sequence[str],
+    company: Company,
     icp: Icp,
     *,
     limit: int,
     without: Collection[str] = (),
-) -> list[Candidate]:
-    """Find active companies of the given industries, those with the keywords first.
+    details: Mapping[str, Mapping[str, Any]] | None = None,
+    feedback: Mapping[str, float] | None = None,
+) -> Ranked:
+    """Rank all active companies of the ICP's industries, and return the best.
 
-    The result alternates between the industries.
+    SQL gives every company whose main or other code is in an industry. What they do is rated once
+    for each kind of business, then the best are rated by all that is known of them. Of equally good
+    companies, those of different industries take turns, and the older one comes first.
 
     Args:
-        tenant_id: the tenant; its own companies and the shared ones are searched.
-        codes: SSIC codes of the industries, best match first.
-        icp: its keywords rank the companies. If its regions exclude Singapore, nothing is found.
+        tenant_id: the tenant; its own companies and the shared ones are ranked.
+        company: the tenant's company; candidates should resemble its customers.
+        icp: the ICP. If its regions exclude Singapore, nothing is found.
         limit: maximum number of companies.
         without: keys of candidates to leave out.
+        details: what enrichment has found about candidates, by key.
+        feedback: what the users think of candidates, from -1 to 1, by key.
     """
-    if not codes or limit < 1 or (icp["regions"] and not around_singapore(icp["regions"])):
-        return []
-    known, new = frozenset(without), dict[str, Candidate]()
+    codes = ssic.codes(icp["industries"])
+    if not codes:
+        return Ranked("no_codes")
+    if limit < 1:
+        return Ranked("not_asked", codes)
+    if icp["regions"] and not around_singapore(icp["regions"]):
+        return Ranked("elsewhere", codes)
+    known = frozenset(without)
 
-    def work(connection: Connection) -> list[Candidate]:
-        # Companies with a matching main activity come before those with a matching secondary one.
-        for column in (companies.c.primary_ssic, companies.c.secondary_ssic):
-            asks = [_search(tenant_id, column, code, icp["keywords"]) for code in codes]
-            # A company may occur twice: shared, and as the tenant's own.
-            most = 2 * limit + len(without)
-            found = [connection.execute(ask.limit(most)).all() for ask in asks]
-            # The first company of each industry, then the second of each: a large industry must not
-            # fill the result alone.
-            for row in itertools.chain.from_iterable(itertools.zip_longest(*found)):
-                if row is not None and f"uen:{row.uen}" not in known:
-                    new.setdefault(f"uen:{row.uen}", _candidate(row))
-            if len(new) >= limit:
-                break
-        return list(new.values())[:limit]
+    def read(connection: Connection) -> list[Row[Any]] | None:
+        holds = select(companies.c.uen).where(companies.c.tenant_id.in_((SHARED, tenant_id)))
+        if connection.execute(holds.limit(1)).first() is None:
+            return None
+        found = connection.execution_options(yield_per=PAGE).execute(_matching(tenant_id, codes))
+        # A company may occur twice: shared, and as the tenant's own, which counts.
+        return list({row.uen: row for row in found if f"uen:{row.uen}" not in known}.values())
 
-    return await run(work, tenant_id)
+    rows = await run(read, tenant_id)
+    if rows is None:
+        return Ranked("empty", codes)
+    found = await asyncio.to_thread(_best, rows, company, icp, limit, details or {}, feedback or {})
+    return Ranked("found" if found else "nothing", codes, found, len(rows))
 
 
-def _search(tenant_id: str, column: Any, code: str, keywords: Sequence[str]) -> Select[Any]:
-    """Select the active companies whose code in `column` is in an industry, most keywords first."""
-    activities = companies.c.primary_activity + literal(" ") + companies.c.secondary_activity
-    text = companies.c.name + literal(" ") + activities
-    hits = [text.icontains(word, autoescape=True) for word in keywords if word.strip()]
-    asked_for = sum((case((hit, 1), else_=0) for hit in hits), literal(0))
-    prefixes = ssic.prefixes(code)
-    return (
-        select(companies)
+def _matching(tenant_id: str, codes: Sequence[str]) -> Select[Any]:
+    """Select the active companies with a code in one of the industries."""
+
+    def within(code: str) -> list[Any]:
+        prefixes = ssic.prefixes(code)
         # A range and not LIKE: every collation sorts digits alike, and the range can use an index.
-        .where(
+        low, high = prefixes[0].ljust(5, "0"), prefixes[-1].ljust(5, "9")
+        return [
+            column.between(low, high)
+            for column in (companies.c.primary_ssic, companies.c.secondary_ssic)
+        ]
+
+    needed = [
+        column
+        for column in companies.c
+        if column.name not in ("address", "postal_code", "updated_at", "status", "entity_type")
+    ]
+    asks = [
+        select(*needed).where(
             companies.c.tenant_id.in_((SHARED, tenant_id)),
             companies.c.is_live,
-            column >= prefixes[0].ljust(5, "0"),
-            column <= prefixes[-1].ljust(5, "9"),
+            condition,
         )
-        .order_by(*([asked_for.desc()] if hits else []), companies.c.name, companies.c.uen)
+        # Each condition is a query of its own, so that each can use its index.
+        for condition in itertools.chain.from_iterable(map(within, codes))
+    ]
+    found = union(*asks).subquery()
+    # The tenant's own rows come last.
+    return select(found).order_by(found.c.tenant_id, found.c.uen)
+
+
+def _best(
+    rows: Sequence[Row[Any]],
+    company: Company,
+    icp: Icp,
+    limit: int,
+    details: Mapping[str, Mapping[str, Any]],
+    feedback: Mapping[str, float],
+) -> list[Scored]:
+    """Return the best companies with their scores. Blocks."""
+    kinds: dict[tuple[str, ...], int] = {}
+    places = [kinds.setdefault(_kind(row), len(kinds)) for row in rows]
+    examples = [
+        replace(_candidate(row), key="", name="", uen=None) for row in _firsts(rows, places)
+    ]
+    plain = [score(each, company, icp) for each in examples]
+    closest = sorted(range(len(examples)), key=lambda at: -plain[at].total)
+    alike = _alike([_activities(examples[at]) for at in closest], company)
+    of_kind = dict(zip(closest, alike, strict=True))
+    totals = [
+        score(each, company, icp, likeness=of_kind[at]).total for at, each in enumerate(examples)
+    ]
+    entries = [
+        _Entry(row, totals[place] + _said(row, examples[place], icp), place)
+        for row, place in zip(rows, places, strict=True)
+    ]
+    wanted = [e for e in entries if (key := f"uen:{e.row.uen}") in feedback or key in details]
+    # Industries take turns here as well, so that each one has finalists.
+    queue = _turns(
+        [((-entry.quick,), entry.row.primary_ssic, _age(entry.row)) for entry in entries]
     )
+    first = [entries[at] for at in queue[: FINALISTS * limit]]
+    finalists = list({entry.row.uen: entry for entry in (*first, *wanted)}.values())
+    found = [_candidate(entry.row) for entry in finalists]
+    found = [replace(each, details=details.get(each.key, {})) for each in found]
+    ratings = likeness.measure(
+        [f"{each.about}. {company_names.plain(each.name)}" for each in found], company
+    )
+    scored = [
+        # What all companies of the kind do counts as well as what this one's name says.
+        Scored(
+            each,
+            score(
+                each,
+                company,
+                icp,
+                likeness=_higher(of_kind[entry.place], rating),
+                feedback=feedback.get(each.key, 0.0),
+            ),
+        )
+        for entry, each, rating in zip(finalists, found, ratings, strict=True)
+    ]
+    return _in_turns(scored, [_age(entry.row) for entry in finalists])[:limit]
+
+
+def _alike(activities: Sequence[list[str]], company: Company) -> list[float | None]:
+    """Rate kinds of business, given as their activities: the second one counts less."""
+    different = list(dict.fromkeys(itertools.chain.from_iterable(activities)))[:ACTIVITIES]
+    ratings = dict(zip(different, likeness.measure(different, company), strict=True))
+    found = []
+    for names in activities:
+        rated = [
+            (ratings.get(name), 1.0 if at == 0 else SECONDARY) for at, name in enumerate(names)
+        ]
+        found.append(max((r * factor for r, factor in rated if r is not None), default=None))
+    return found
+
+
+def _activities(candidate: Candidate) -> list[str]:
+    return candidate.about.split("; ") if candidate.about else []
+
+
+def _in_turns(found: Sequence[Scored], ages: Sequence[tuple[str, str]]) -> list[Scored]:
+    """Sort by total, then by evidence, then in turns."""
+    rated = [
+        ((-each.score.total, -each.score.proven), (each.candidate.ssic or [""])[0], age)
+        for each, age in zip(found, ages, strict=True)
+    ]
+    return [found[at] for at in _turns(rated)]
+
+
+def _turns(rated: Sequence[tuple[tuple[float, ...], str, tuple[str, str]]]) -> list[int]:
+    """Return the order of companies, given their ratings (lowest first), codes and ages.
+
+    Of companies with equal ratings, divisions take turns, so that none fills the list alone.
+    """
+    turns: Counter[tuple[Any, ...]] = Counter()
+    keys: list[tuple[Any, ...]] = []
+    for at in sorted(range(len(rated)), key=lambda each: (rated[each][0], rated[each][2])):
+        ratings, code, age = rated[at]
+        level = tuple(round(each, DIGITS) for each in ratings)
+        turns[level, code[:2]] += 1
+        keys.append((level, turns[level, code[:2]], age, at))
+    return [key[-1] for key in sorted(keys)]
+
+
+def _kind(row: Row[Any]) -> tuple[str, ...]:
+    return (row.primary_ssic, row.secondary_ssic, row.primary_activity, row.secondary_activity)
+
+
+def _firsts(rows: Sequence[Row[Any]], places: Sequence[int]) -> list[Row[Any]]:
+    """Return the first company of each kind, in the order of the kinds."""
+    firsts: dict[int, Row[Any]] = {}
+    for row, place in zip(rows, places, strict=True):
+        firsts.setdefault(place, row)
+    return [firsts[place] for place in range(len(firsts))]
+
+
+def _said(row: Row[Any], of_kind: Candidate, icp: Icp) -> float:
+    """Rate the keywords and industries that only the company's name says."""
+    name, known = row.name.casefold(), of_kind.about.casefold()
+    wanted = [(word, WEIGHTS["keywords"]) for word in icp["keywords"] if word.strip()]
+    wanted += [(word, WEIGHTS["industry"]) for word in icp["industries"]]
+    hits = [
+        weight for word, weight in wanted if (low := word.casefold()) in name and low not in known
+    ]
+    return sum(hits) / max(len(wanted), 1)
+
+
+def _higher(one: float | None, other: float | None) -> float | None:
+    return max((each for each in (one, other) if each is not None), default=None)
+
+
+def _age(row: Row[Any]) -> tuple[str, str]:
+    """Return what sorts older companies first; those without a date come last."""
+    return row.registered_on or "9999", row.uen
 
 
 def _candidate(row: Row[Any]) -> Candidate:
-    activities = [each for each in (row.primary_activity, row.secondary_activity) if each]
+    told = (row.primary_activity, row.secondary_activity)
+    # The public register is in capital letters.
+    activities = [each.capitalize() if each.isupper() else each for each in told if each]
     return Candidate(
         key=f"uen:{row.uen}",
         name=row.name,

@@ -10,6 +10,7 @@ from my_agent.icp_finder.answers import Kind, Question
 from my_agent.icp_finder.decisions import Decisions
 from my_agent.icp_finder.message_parser import ParsedMessage
 from my_agent.icp_finder.model import Icp, Site
+from my_agent.icp_finder.turns import Turn
 
 Asked = Literal["website", "customers", "industries", "icp"]
 
@@ -63,11 +64,13 @@ class Enrichment(TypedDict):
 
     Attributes:
         now: keys of the candidates that were enriched while the user waited.
+        failed: keys of the candidates that could not be enriched meanwhile.
         job: id of the background job, if there is one.
         queued: number of candidates of the job.
     """
 
     now: list[str]
+    failed: list[str]
     job: str | None
     queued: int
 
@@ -88,10 +91,12 @@ class State(Input, total=False):
         icp: the ideal customer profile, once proposed.
         confirmed: whether the user has confirmed company and ICP.
         heard: the parsed messages of the run; used by the first node that can apply them.
+        turn: what the message of the run does.
         seeded: whether `heard` comes from the payload that the thread was created with.
         change: pending change of the confirmed company or ICP, until the user has chosen.
         answer: the answered question; cleared by the node that asked it.
         asking: the question that waits for a choice.
+        waiting: the question that waited when a message came that does not answer it.
         asked: the item that was asked for last, if it is not a choice.
         unclear: whether the last reply answered nothing.
         reply: the answer to an interrupt, until it is read.
@@ -103,6 +108,8 @@ class State(Input, total=False):
         found: the discovery that this run works with.
         candidates: its best candidates.
         reported: the discovery that the user has seen.
+        view: keys of the candidates as the user saw them numbered.
+        page: number of candidates of `view` that have been shown.
         enrichment: the last enrichment.
     """
 
@@ -117,10 +124,12 @@ class State(Input, total=False):
     icp: Icp | None
     confirmed: bool
     heard: ParsedMessage
+    turn: Turn
     seeded: bool
     change: ParsedMessage | None
     answer: Answer | None
     asking: Question | None
+    waiting: Question | None
     asked: Asked | None
     unclear: bool
     reply: Any
@@ -132,4 +141,6 @@ class State(Input, total=False):
     found: Found | None
     candidates: list[Shown]
     reported: Found | None
+    view: list[str]
+    page: int
     enrichment: Enrichment | None

@@ -73,7 +73,25 @@ discoveries = Table(
     _text("domain"),
     Column("basis", JSON, nullable=False),
     Column("discovered_at", UtcDateTime, nullable=False),
+    # The current version; `discovery_versions` has it and the earlier ones.
+    Column("version", Integer, nullable=False, server_default="1"),
     Index("ix_icp_discoveries_latest", "tenant_id", "domain", "discovered_at"),
+)
+
+discovery_versions = Table(
+    "icp_discovery_versions",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("rule_name", key=True),
+    _text("icp_hash", key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    # `model.Sources`: what web and register answered.
+    Column("sources", JSON, nullable=False),
+    # `model.Line` of each candidate, best first.
+    Column("candidates", JSON, nullable=False),
+    # `model.Changes` since the version before.
+    Column("changes", JSON, nullable=False),
+    Column("discovered_at", UtcDateTime, nullable=False),
 )
 
 candidates = Table(
@@ -95,6 +113,10 @@ candidates = Table(
     Column("details", JSON, nullable=False),
     Column("found_at", UtcDateTime, nullable=False),
     Column("enriched_at", UtcDateTime, nullable=True),
+    # Since when no search finds it any more. The row stays, and counts again once it is found.
+    Column("gone_at", UtcDateTime, nullable=True),
+    # The last attempt to enrich it, successful or not.
+    Column("tried_at", UtcDateTime, nullable=True),
 )
 
 scores = Table(
@@ -107,8 +129,26 @@ scores = Table(
     Column("total", Float, nullable=False),
     # Contribution of each feature to the total, by name.
     Column("parts", JSON, nullable=False),
+    # `model.Evidence` of the parts.
+    Column("evidence", JSON, nullable=True),
+    # Share of the wanted criteria with evidence; decides between equal totals.
+    Column("proven", Float, nullable=False, server_default="0"),
     Column("scored_at", UtcDateTime, nullable=False),
     Index("ix_icp_scores_best", "tenant_id", "rule_name", "icp_hash", "total"),
+)
+
+feedback = Table(
+    "icp_feedback",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("rule_name", key=True),
+    # Key of the candidate, without the search: feedback outlives searches.
+    _text("key", key=True),
+    _text("verdict"),
+    _text("name"),
+    _text("reason"),
+    _text("about"),
+    Column("updated_at", UtcDateTime, nullable=False),
 )
 
 jobs = Table(
@@ -127,6 +167,8 @@ jobs = Table(
     _text("thread_id"),
     _text("run_id", null=True),
     _text("reason", null=True),
+    # Start of the current run: candidates tried since then are not tried again by it.
+    Column("started_at", UtcDateTime, nullable=True),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("tenant_id", "icp_hash", "rule_name", name="uq_enrichment_jobs_key"),

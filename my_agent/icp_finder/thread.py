@@ -10,7 +10,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import LangGraphError
 
+from contexts.keys import WAITING_QUESTIONS
 from contexts.policy_status import PolicyStatus
+from my_agent.icp_finder.answers import Question
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -23,6 +25,16 @@ def thread_id(config: RunnableConfig) -> str | None:
     """Return the id of the run's thread; None outside of threads."""
     found = (config.get("configurable") or {}).get("thread_id")
     return str(found) if found else None
+
+
+def is_early(config: RunnableConfig, asking: Question | None) -> bool:
+    """Return whether a run was created before the waiting question was asked.
+
+    The second of two clicks at one question must not answer the next question. The thread policy
+    writes the questions that waited; without the policy, this is unknown and counts as no.
+    """
+    waited = (config.get("configurable") or {}).get(WAITING_QUESTIONS)
+    return asking is not None and isinstance(waited, list) and asking.get("id") not in waited
 
 
 async def metadata(config: RunnableConfig) -> Mapping[str, Any]:

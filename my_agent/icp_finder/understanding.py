@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from my_agent.icp_finder import prompts, ssic
 from my_agent.icp_finder.message_parser import clean, parse_values
 from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.icp_finder.places import COUNTRIES
 from my_agent.models import requested_model
 from my_agent.offline import OfflineChatModel
 
@@ -24,19 +25,6 @@ _STAFF = re.compile(
     r"(\d[\d,.]*\s*(?:-|\u2013|to)\s*\d[\d,.]*|\d[\d,.]*\s*\+?)\s*(?:staff|employees|people|persons)\b",
     re.IGNORECASE,
 )
-# fmt: off
-COUNTRIES = {
-    "sg": "Singapore", "my": "Malaysia", "id": "Indonesia", "th": "Thailand", "vn": "Vietnam",
-    "ph": "Philippines", "hk": "Hong Kong", "tw": "Taiwan", "cn": "China", "jp": "Japan",
-    "kr": "South Korea", "au": "Australia", "nz": "New Zealand", "uk": "United Kingdom",
-    "ie": "Ireland", "de": "Germany", "at": "Austria", "ch": "Switzerland", "fr": "France",
-    "be": "Belgium", "nl": "Netherlands", "es": "Spain", "pt": "Portugal", "it": "Italy",
-    "dk": "Denmark", "se": "Sweden", "no": "Norway", "fi": "Finland", "pl": "Poland",
-    "cz": "Czechia", "ca": "Canada", "mx": "Mexico", "br": "Brazil", "us": "United States",
-    "za": "South Africa", "ae": "United Arab Emirates", "in": "India",
-}
-"""Countries by top-level domain, without domains that are used as words (.io, .co)."""
-# fmt: on
 
 
 class ModelUnusableError(RuntimeError):

@@ -2,7 +2,10 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urljoin
 
 from contexts.websites import readable
 from my_agent.icp_finder import sites
@@ -15,6 +18,16 @@ TEXT_LENGTH = 200_000
 NAME_LENGTH = 120
 # If the main part is shorter than this, the whole text is used, as many home pages need.
 MIN_MAIN_TEXT = 200
+# Elements whose text is not shown.
+HIDDEN = frozenset(("script", "style", "template", "noscript", "svg"))
+# Links to pages with contacts and numbers, the most useful kind first.
+FURTHER = (
+    ("contact", re.compile(r"contact|kontakt|impressum|get in touch|reach us|find us|locations")),
+    (
+        "about",
+        re.compile(r"about|who we are|our story|our company|our team|\u00fcber uns|ueber-uns"),
+    ),
+)
 # Separates the parts of a page's title.
 _TITLE_SEPARATOR = re.compile(r"\s+[|\u00b7\u00bb\u2013\u2014-]\s+|: ")
 
@@ -27,13 +40,16 @@ class Page:
         website: the requested URL.
         name: name in the title, or else the domain.
         about: its main text, shortened.
-        text: all of its text, up to `TEXT_LENGTH` characters.
+        text: all of its text, with the addresses of its `mailto:` and `tel:` links, up to
+            `TEXT_LENGTH` characters.
+        further: addresses of the site's contact and about pages.
     """
 
     website: str
     name: str
     about: str
     text: str
+    further: tuple[str, ...] = ()
 
 
 async def read_site(website: str) -> Site:
@@ -61,7 +77,7 @@ async def read_page(website: str) -> Page:
     except TimeoutError as error:
         seconds = settings.icp_site_seconds
         raise SiteUnreadable(
-            f"{shown_host(website)} took more than {seconds:g} seconds."
+            f"{shown_host(website)} took more than {seconds:g} seconds.", passing=True
         ) from error
 
 
@@ -74,16 +90,54 @@ def _read(website: str, html: bytes) -> Page:
     main = description = ""
     if found is not None and not isinstance(found, dict):
         main, description = line(found.text), line(found.description)
-    text = line(html2txt(html))
+    tree = load_html(html)
+    # `html2txt` leaves out footers, where contacts are.
+    text = line(" ".join(_texts(tree))) if tree is not None else line(html2txt(html))
     about = main if len(main) >= MIN_MAIN_TEXT else text or main
     if description and description not in about:
         about = f"{description} {about}"
     if not about.strip():
         raise SiteUnreadable(f"{shown_host(website)} has no text that can be read.")
-    tree = load_html(html)
     title = line(tree.findtext(".//title")) if tree is not None else ""
     name = name_in(title) or readable(sites.domain(website))
-    return Page(website, name, about[:ABOUT_LENGTH].strip(), text[:TEXT_LENGTH])
+    further = tuple(_further(tree, website)) if tree is not None else ()
+    return Page(website, name, about[:ABOUT_LENGTH].strip(), text[:TEXT_LENGTH], further)
+
+
+def _texts(tree: Any) -> Iterator[str]:
+    """Yield the texts of a page, and what its `mailto:` and `tel:` links call."""
+    for element in tree.iter():
+        hidden = not isinstance(element.tag, str) or element.tag in HIDDEN
+        if not hidden and element.text:
+            yield element.text
+        href = "" if hidden else str(element.get("href") or "")
+        scheme, _, called = href.partition(":")
+        if scheme.lower() in ("mailto", "tel"):
+            # `Tel` tells `contacts` that the digits are a telephone number.
+            lead = "Tel " if scheme.lower() == "tel" else ""
+            yield f" {lead}{unquote(called.partition('?')[0]).replace(',', ' ')} "
+        if element.tail:
+            yield element.tail
+
+
+def _further(tree: Any, website: str) -> list[str]:
+    """Return the contact page and the about page that a page links to."""
+    found: dict[str, str] = {}
+    for element in tree.iter("a"):
+        href = str(element.get("href") or "")
+        label = f"{href} {line(''.join(element.itertext()))}".lower()
+        kind = next((kind for kind, pattern in FURTHER if pattern.search(label)), None)
+        if kind is None or kind in found:
+            continue
+        url = urljoin(website, href).partition("#")[0]
+        if url.startswith(("http://", "https://")) and url.rstrip("/") != website.rstrip("/"):
+            try:
+                same = sites.domain(url) == sites.domain(website)
+            except ValueError:
+                continue
+            if same:
+                found[kind] = url
+    return [found[kind] for kind, _ in FURTHER if kind in found]
 
 
 def name_in(title: str) -> str:

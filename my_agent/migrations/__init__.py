@@ -16,7 +16,9 @@ from my_agent.transactions import SHARED, ProductDatabaseError, hold, lock
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEADS: frozenset[str] = frozenset({"chat_0002", "icp_finder_0002"})
+HEADS: frozenset[str] = frozenset(
+    {"chat_0004", "diagnosis_0001", "icp_finder_0004", "research_0001", "tutor_0001"}
+)
 """The last script of each branch. Listed here, because reading the scripts would import Alembic."""
 
 # A transaction that waits for an exclusive table lock blocks all later ones. So a migration waits

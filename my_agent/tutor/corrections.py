@@ -1,7 +1,7 @@
 """Corrections: the mistakes in a message, their sources, and the corrected text."""
 
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
@@ -16,10 +16,11 @@ IssueType = Literal[
     "repetition",
     "spelling",
     "tense",
+    "verb_form",
     "word_choice",
     "word_order",
 ]
-Source = Literal["harper", "model"]
+Source = Literal["harper", "model", "rules"]
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -44,6 +45,21 @@ class Correction(TypedDict):
     corrected: str
     issues: Annotated[list[Issue], Field(min_length=1)]
     explanation: str
+    # Corrections that an earlier version stored have neither.
+    checked_by: NotRequired[list[Source]]
+    degraded: NotRequired[str | None]
+
+
+class Check(TypedDict):
+    """How a message was checked. It is in the message's `additional_kwargs["check"]`.
+
+    `degraded` is why the check is incomplete, or None. A message without issues whose check is
+    degraded may have mistakes.
+    """
+
+    checked_by: list[Source]
+    degraded: str | None
+    issues: int
 
 
 _CORRECTIONS = TypeAdapter(list[Correction])
@@ -101,7 +117,13 @@ def apply(text: str, issues: Iterable[Issue]) -> str:
 
 
 def correction(
-    message_id: str, text: str, issues: list[Issue], explanation: str = ""
+    message_id: str,
+    text: str,
+    issues: list[Issue],
+    explanation: str = "",
+    *,
+    checked_by: Sequence[Source] = (),
+    degraded: str | None = None,
 ) -> Correction | None:
     """Build the correction of a message, or return None if nothing is wrong with it.
 
@@ -110,6 +132,8 @@ def correction(
         text: text of the message.
         issues: as `merge` returns them.
         explanation: for the learner; by default the messages of the issues.
+        checked_by: the checkers that read the message.
+        degraded: why the check is incomplete; None if it is complete.
     """
     corrected = apply(text, issues)
     if corrected == text:
@@ -121,4 +145,6 @@ def correction(
         corrected=corrected,
         issues=issues,
         explanation=explanation or messages,
+        checked_by=list(checked_by),
+        degraded=degraded,
     )

@@ -44,7 +44,7 @@ IRREGULAR = "RegularIrregulars"
 UNWANTED = re.compile(
     r"Redundant\w+|Expand\w+|\w*Dash(es)?|\w*Ellipsis\w*|CompoundNouns|DisjointPrefixes|"
     r"InMyHumbleOpinion|OkToOkay|OxfordComma|SplitWords|TheProperNounPossessive|ToDoHyphen|"
-    r"WrongNegative"
+    r"WrongNegative|ItsPossessive|WereWhere"
 )
 
 
@@ -86,19 +86,19 @@ PERFECT = re.compile(
 )
 
 
-def check(text: str) -> list[Issue]:
-    """Return the mistakes in an English text; none for other languages. Blocks for milliseconds.
+def check(text: str) -> list[Issue] | None:
+    """Return the mistakes in an English text; None for other languages. Blocks for milliseconds.
 
     The first call in a process loads a dictionary, which takes almost a second.
     """
     with _lock:
         american, british = _linters()
         lints = _lints(american, text)
-        if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
-            return []
         # Only what is wrong in both American and British English counts as a mistake.
         others = _lints(british, text) if lints else {}
         lints = {key: lint for key, lint in lints.items() if key in others}
+        if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
+            return None
         issues = [_issue(american, text, rule, lint) for (rule, *_), lint in lints.items()]
     return merge(issue for issue in issues if issue is not None)
 
@@ -212,5 +212,6 @@ def _is_foreign(text: str, unknown: list[str]) -> bool:
     """Return whether a text is in another language, by its words and those unknown to Harper."""
     # Capitalized words with non-ASCII letters may be names, which occur in any language.
     words = [word.lower() for word in WORD.findall(text) if word.isascii() or word.islower()]
+    unknown = [word for word in unknown if word.isascii() or word.islower()]
     foreign = sum(word in FOREIGN or not word.isascii() for word in words)
     return len(unknown) > max(2, len(words) / 2) or foreign > max(1, len(words) / 4)

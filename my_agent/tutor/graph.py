@@ -1,9 +1,9 @@
-"""START -> admit -> reply and correct in parallel -> END; or admit -> refuse."""
+"""START -> admit -> reply and correct in parallel -> remember -> END; or admit -> refuse."""
 
 from langgraph.graph import START, StateGraph
 
 from my_agent.tutor.context import Context
-from my_agent.tutor.nodes import admit, correct, refuse, reply
+from my_agent.tutor.nodes import admit, correct, refuse, remember, reply
 from my_agent.tutor.state import Input, State
 
 graph = (
@@ -11,10 +11,11 @@ graph = (
     .add_node(admit)
     .add_node(reply)
     .add_node(correct)
+    .add_node(remember)
     .add_node(refuse)
     .add_edge(START, "admit")
     # `admit` returns a Command that names the next nodes.
-    .set_finish_point("reply")
-    .set_finish_point("correct")
+    .add_edge(["reply", "correct"], "remember")
+    .set_finish_point("remember")
     .compile(name="tutor")
 )

@@ -17,13 +17,13 @@ from langgraph.types import Command, Send
 
 from my_agent.models import chat_model, requested_model
 from my_agent.offline import OfflineChatModel
-from my_agent.tutor import turns
+from my_agent.tutor import answers, memory, practice, turns
 from my_agent.tutor.context import Context
-from my_agent.tutor.corrections import Correction, Issue, correction, merge
+from my_agent.tutor.corrections import Check, Correction, Issue, Source, correction, merge
 from my_agent.tutor.offline import OfflineTutor
-from my_agent.tutor.review import review
+from my_agent.tutor.review import Problem, review
 from my_agent.tutor.settings import TutorSettings
-from my_agent.tutor.state import TIMESTAMP, State, now, unanswered
+from my_agent.tutor.state import CHECK, TIMESTAMP, State, now, unanswered
 from my_agent.tutor.window import window
 from my_agent.user import NoTenantError, caller
 
@@ -72,17 +72,23 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     """Answer what the learner has written since the last answer.
 
     Raises:
-        ModelCallError: the model was unreachable, refused the request, or its answer broke off. The
-            run fails with this error.
+        ModelCallError: the model was unreachable, too slow, refused the request, its answer broke
+            off, or it is empty. The run fails with this error.
     """
     context = _context(runtime)
     settings = TutorSettings.from_environment()
+    if (exercise := await memory.practise(state["messages"])) is not None:
+        return {"messages": [exercise]}
     model = await asyncio.to_thread(requested_model, context.model)
     if isinstance(model, OfflineChatModel):
         model = OfflineTutor()
     read = window(state["messages"], turns=settings.window_turns, length=settings.window_length)
-    answer = await model.ainvoke([SystemMessage(context.system_prompt), *read])
+    about = await memory.about_learner()
+    system = f"{context.system_prompt}\n\n{about}" if about else context.system_prompt
+    answer = await answers.ask(model, [SystemMessage(system), *read], settings.reply_seconds)
     answer.additional_kwargs[TIMESTAMP] = now()
+    if (exercise_id := memory.open_exercise(state["messages"])) is not None:
+        answer.additional_kwargs[practice.EXERCISE] = exercise_id
     return {"messages": [answer]}
 
 
@@ -105,24 +111,83 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     tenant = _tenant()
     until = asyncio.get_running_loop().time() + turns.SECONDS
 
-    async def limited(message: HumanMessage) -> Correction | None:
+    async def limited(message: HumanMessage) -> tuple[HumanMessage, Correction | None]:
+        if practice.wish(str(message.text)) is not None:
+            # A command such as "practise" is no English to correct.
+            return message, None
         async with slots:
-            harper = await turns.check(tenant, str(message.text), until)
-            return await _correct(message, model, before, harper)
+            found, complete = await turns.check(tenant, str(message.text), until)
+            return await _correct(message, model, before, found, complete)
 
     corrected = await asyncio.gather(*map(limited, waiting))
-    return {"messages": [], "corrections": [each for each in corrected if each is not None]}
+    return {
+        "messages": [message for message, _ in corrected],
+        "corrections": [each for _, each in corrected if each is not None],
+    }
+
+
+async def remember(state: State) -> State:
+    """Add the new mistakes, and what the learner said about level and language, to the profile."""
+    if state["messages"][-1].additional_kwargs.get(practice.PRACTICE):
+        # An answer to an exercise is graded there, and makes no new exercise.
+        return {"messages": []}
+    answered = _last_turn(state["messages"])
+    names = {str(message.id) for message in answered}
+    new = [each for each in state.get("corrections", []) if each["message_id"] in names]
+    await memory.remember([str(message.text) for message in answered], new)
+    return {"messages": []}
+
+
+def _last_turn(messages: list[AnyMessage]) -> list[HumanMessage]:
+    """Return the learner's messages that the last answer answers."""
+    end = len(messages)
+    while end and not isinstance(messages[end - 1], HumanMessage):
+        end -= 1
+    return unanswered(messages[:end])
 
 
 async def _correct(
-    message: HumanMessage, model: BaseChatModel, before: str, harper: list[Issue]
-) -> Correction | None:
+    message: HumanMessage, model: BaseChatModel, before: str, local: list[Issue], complete: bool
+) -> tuple[HumanMessage, Correction | None]:
+    """Return the message with its check, and its correction.
+
+    The model judges what the local checks found. Without its answer, theirs counts.
+    """
     text = str(message.text)
-    reviewed = (
-        None if isinstance(model, OfflineChatModel) else await review(model, text, before=before)
+    checked_by: list[Source] = ["rules", "harper"]
+    issues, explanation = local, ""
+    degraded: Problem | None = None if complete else "busy"
+    if not isinstance(model, OfflineChatModel):
+        seconds = TutorSettings.from_environment().review_seconds
+        said = await review(model, text, before=before, findings=local, seconds=seconds)
+        explanation = said.explanation
+        if said.problem is None:
+            # The model has read all of it, and knows the findings.
+            degraded = None
+            confirmed = merge(said.issues, (each for each in local if _is_among(each, said.issues)))
+            issues = confirmed
+        else:
+            degraded = said.problem
+            issues = merge(said.issues, local)
+        if said.answered:
+            checked_by = ["model", *checked_by]
+    found = correction(
+        str(message.id), text, issues, explanation, checked_by=checked_by, degraded=degraded
     )
-    issues, explanation = reviewed or ([], "")
-    return correction(str(message.id), text, merge(issues, harper), explanation)
+    check = Check(
+        checked_by=checked_by, degraded=degraded, issues=len(found["issues"]) if found else 0
+    )
+    kwargs = {**message.additional_kwargs, CHECK: check}
+    return message.model_copy(update={"additional_kwargs": kwargs}), found
+
+
+def _is_among(issue: Issue, others: list[Issue]) -> bool:
+    """Return whether a checker's finding is one that the model lists too."""
+    return any(
+        (issue["start"], issue["end"], issue["replacement"])
+        == (other["start"], other["end"], other["replacement"])
+        for other in others
+    )
 
 
 def _tenant() -> str:

@@ -11,8 +11,8 @@ class OfflineTutor(OfflineChatModel):
     def answer(self, messages: list[BaseMessage]) -> str:
         """Return the same text for every conversation."""
         return (
-            "I am offline: no language model is configured, so I cannot talk with you. Harper still "
-            "checks what you write: if it finds mistakes, a correction is shown next to your "
-            "message. Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, "
+            "I am offline: no language model is configured, so I cannot talk with you. What you "
+            "write is still checked: if there are mistakes, a correction is shown next to your "
+            "message. Say “practise” to correct your own sentences again. Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, "
             "and write again."
         )

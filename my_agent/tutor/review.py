@@ -1,7 +1,11 @@
-"""Review: ask a model for the mistakes in a message, and validate its answer."""
+"""Review: ask a model for the mistakes in a message, and keep what is valid in its answer."""
 
+import asyncio
+import json
 import logging
 import re
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -14,6 +18,49 @@ from my_agent.tutor.corrections import Issue, IssueType
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
+# Issues of one message that are read.
+MOST_ISSUES = 100
+# Characters of an answer that are read.
+LONGEST = 100_000
+
+Problem = Literal["timeout", "unreachable", "refused", "length", "invalid", "busy"]
+"""Why a check is incomplete: the model did not answer in time, its endpoint failed, it refused, its
+answer was cut, its answer was no review, or the local checks had no turn in time."""
+
+_TYPES: frozenset[str] = frozenset(get_args(IssueType))
+# Names that models use for our types. A word of an unknown name decides, in this order.
+_NAMES: tuple[tuple[str, IssueType], ...] = (
+    ("agreement", "agreement"),
+    ("concord", "agreement"),
+    ("tense", "tense"),
+    ("gerund", "verb_form"),
+    ("infinitive", "verb_form"),
+    ("participle", "verb_form"),
+    ("modal", "verb_form"),
+    ("verb", "verb_form"),
+    ("article", "article"),
+    ("determiner", "article"),
+    ("preposition", "preposition"),
+    ("capital", "capitalization"),
+    ("case", "capitalization"),
+    ("punct", "punctuation"),
+    ("comma", "punctuation"),
+    ("apostrophe", "punctuation"),
+    ("duplicat", "repetition"),
+    ("repeat", "repetition"),
+    ("repet", "repetition"),
+    ("spell", "spelling"),
+    ("typo", "spelling"),
+    ("orthograph", "spelling"),
+    ("order", "word_order"),
+    ("syntax", "word_order"),
+    ("word", "word_choice"),
+    ("vocab", "word_choice"),
+    ("lexic", "word_choice"),
+    ("colloc", "word_choice"),
+    ("false_friend", "word_choice"),
+    ("style", "word_choice"),
+)
 
 
 class Finding(BaseModel):
@@ -45,7 +92,25 @@ class Review(BaseModel):
 
 
 class InvalidReviewError(ValueError):
-    """The model's answer is not a valid review of the message."""
+    """The model's answer contains no review of the message."""
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """What a model said about a message.
+
+    Attributes:
+        issues: the valid ones, in the order of the answer.
+        explanation: for the learner.
+        problem: why the review is incomplete; None if it is complete.
+        answered: whether the model gave a review at all. Without one, `issues` is empty, which
+            does not mean that the message is right.
+    """
+
+    issues: list[Issue] = field(default_factory=list)
+    explanation: str = ""
+    problem: Problem | None = None
+    answered: bool = True
 
 
 FORMAT = {
@@ -55,66 +120,178 @@ FORMAT = {
 
 
 async def review(
-    model: BaseChatModel, text: str, *, before: str = ""
-) -> tuple[list[Issue], str] | None:
-    """Ask a model for the issues in a message and a short explanation.
+    model: BaseChatModel,
+    text: str,
+    *,
+    before: str = "",
+    findings: list[Issue] | None = None,
+    seconds: float = 30.0,
+) -> Reviewed:
+    """Ask a model for the issues in a message and a short explanation. Never raises for its answer.
 
-    Return None if the endpoint fails, or if its answer is invalid `ATTEMPTS` times. Both are
-    logged.
+    A failure is logged, and is the `problem` of the result.
 
     Args:
         model: the model of an endpoint.
         text: text of the message.
         before: the preceding answer, for context.
+        findings: what the checks without a model found, for the model to judge.
+        seconds: the time for all attempts.
     """
-    # Imported late: the endpoint's client takes half a second to import.
-    from my_agent.endpoint import ModelCallError
-
     asked: list[BaseMessage] = [SystemMessage(prompts.REVIEW)]
     if before:
         asked.append(AIMessage(before))
-    asked.append(HumanMessage(text))
+    asked.append(HumanMessage(question(text, findings or [])))
+    try:
+        async with asyncio.timeout(seconds):
+            return await _attempts(model, asked, text)
+    except TimeoutError:
+        logger.warning("Model review took longer than %s s; used the local checks", seconds)
+        return Reviewed(problem="timeout", answered=False)
+
+
+def question(text: str, findings: list[Issue]) -> str:
+    """Return what the model is asked. JSON keeps the learner's words apart from our own."""
+    named = [
+        {"text": each["original"], "replacement": each["replacement"], "message": each["message"]}
+        for each in findings[:MOST_ISSUES]
+    ]
+    return json.dumps({"message": text, "findings": named}, ensure_ascii=False)
+
+
+async def _attempts(model: BaseChatModel, asked: list[BaseMessage], text: str) -> Reviewed:
     for attempt in range(1, ATTEMPTS + 1):
+        said = await _ask(model, asked)
+        if isinstance(said, Reviewed):
+            return said
+        cut, answer = said
         try:
-            # The review's tokens must not be streamed as part of the conversation.
-            answer = await model.ainvoke(
-                asked, config={"tags": [TAG_NOSTREAM]}, response_format=FORMAT
-            )
-            return read(answer.text, text)
-        except ModelCallError as error:
-            # Without the message: an endpoint may quote what the learner wrote.
-            logger.warning("Model review failed; used Harper alone: %s", type(error).__name__)
-            return None
+            return read(answer, text, cut=cut)
         except InvalidReviewError as error:
             logger.warning(
                 "Model review was invalid (attempt %s of %s): %s", attempt, ATTEMPTS, error
             )
-    logger.warning("Model review gave up; used Harper alone")
-    return None
+            if cut:
+                # A second answer would be cut as well.
+                return Reviewed(problem="length", answered=False)
+    return Reviewed(problem="invalid", answered=False)
 
 
-def read(answer: str, text: str) -> tuple[list[Issue], str]:
-    """Parse the model's answer.
+async def _ask(model: BaseChatModel, asked: list[BaseMessage]) -> Reviewed | tuple[bool, str]:
+    """Return whether the answer was cut, and the answer; or the failure."""
+    # Imported late: the endpoint's client takes half a second to import.
+    import openai
+
+    from my_agent.endpoint import ModelCallError
+
+    try:
+        # The review's tokens must not be streamed as part of the conversation.
+        answer = await model.ainvoke(asked, config={"tags": [TAG_NOSTREAM]}, response_format=FORMAT)
+    except openai.LengthFinishReasonError as error:
+        return True, str(error.completion.choices[0].message.content or "")
+    except openai.ContentFilterFinishReasonError:
+        logger.warning("Model review was stopped by a content filter; used the local checks")
+        return Reviewed(problem="refused", answered=False)
+    except ModelCallError as error:
+        # Without the message: an endpoint may quote what the learner wrote.
+        logger.warning("Model review failed; used the local checks: %s", type(error).__name__)
+        late = isinstance(error.__cause__, openai.APITimeoutError | TimeoutError)
+        return Reviewed(problem="timeout" if late else "unreachable", answered=False)
+    except (openai.OpenAIError, ValueError, TypeError, KeyError) as error:
+        # An endpoint may answer with something that is no completion, which the client's parser
+        # reports in many ways. The learner's answer must not be lost with it.
+        logger.warning("Model review was no completion; used the local checks: %s", type(error))
+        return Reviewed(problem="invalid", answered=False)
+    if answer.additional_kwargs.get("refusal"):
+        logger.warning("The model refused to review; used the local checks")
+        return Reviewed(problem="refused", answered=False)
+    reason = answer.response_metadata.get("finish_reason")
+    if reason == "content_filter":
+        logger.warning("Model review was stopped by a content filter; used the local checks")
+        return Reviewed(problem="refused", answered=False)
+    return reason == "length", str(answer.text)
+
+
+def read(answer: str, text: str, *, cut: bool = False) -> Reviewed:
+    """Read the model's answer. Issues that are not valid are dropped one by one.
+
+    Args:
+        answer: the answer: JSON, maybe among other words.
+        text: the message.
+        cut: whether the answer broke off at its maximum length.
 
     Raises:
-        InvalidReviewError: the answer does not match the schema, or quotes words that `text` lacks.
+        InvalidReviewError: the answer contains no review, or all its issues are invalid.
     """
-    try:
-        found = Review.model_validate_json(answer)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-        raise InvalidReviewError("; ".join(f"{e['loc']}: {e['msg']}" for e in problems)) from error
+    found, complete = _parse(answer[:LONGEST])
     issues: list[Issue] = []
-    for finding in found.issues:
-        if finding.replacement != finding.text:
-            issues.append(_issue(finding, text, after=issues[-1]["end"] if issues else 0))
-    return issues, found.explanation.strip()
+    dropped = 0
+    for raw in found["issues"][:MOST_ISSUES]:
+        issue = _issue(raw, text, after=issues[-1]["end"] if issues else 0)
+        if issue is None:
+            dropped += 1
+        elif issue["replacement"] != issue["original"]:
+            issues.append(issue)
+    if dropped:
+        logger.warning("Dropped %s of %s issues of a model review", dropped, len(found["issues"]))
+        if not issues:
+            raise InvalidReviewError("none of its issues is valid")
+    explanation = found["explanation"]
+    problem: Problem | None = "length" if cut or not complete else "invalid" if dropped else None
+    return Reviewed(
+        issues, explanation.strip() if isinstance(explanation, str) else "", problem=problem
+    )
 
 
-def _issue(finding: Finding, text: str, *, after: int) -> Issue:
+def _parse(answer: str) -> tuple[dict[str, Any], bool]:
+    """Return the issues and the explanation, and whether the JSON was complete."""
+    # Thoughts come first, and may contain JSON too.
+    answer = answer.rpartition("</think>")[2]
+    decoder = json.JSONDecoder()
+    for start in (each.start() for each in re.finditer(r"[\[{]", answer)):
+        try:
+            found, _ = decoder.raw_decode(answer, start)
+        except (ValueError, RecursionError):
+            break
+        if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+            found = {"issues": found}
+        if isinstance(found, dict) and isinstance(found.get("issues"), list):
+            return {"issues": found["issues"], "explanation": found.get("explanation", "")}, True
+    return {"issues": _beginning(answer, decoder), "explanation": ""}, False
+
+
+def _beginning(answer: str, decoder: json.JSONDecoder) -> list[Any]:
+    """Return the complete issues of an answer that broke off.
+
+    Raises:
+        InvalidReviewError: there is none.
+    """
+    start = re.search(r'"issues"\s*:\s*\[', answer)
+    place = start.end() if start else len(answer)
+    found: list[Any] = []
+    while (brace := answer.find("{", place)) >= 0 and len(found) < MOST_ISSUES:
+        try:
+            issue, place = decoder.raw_decode(answer, brace)
+        except (ValueError, RecursionError):
+            break
+        found.append(issue)
+    if not found:
+        raise InvalidReviewError("it contains no JSON with issues")
+    return found
+
+
+def _issue(raw: Any, text: str, *, after: int) -> Issue | None:
+    """Return a valid issue, or None."""
+    if not isinstance(raw, dict):
+        return None
+    known = {name: raw[name] for name in Finding.model_fields if name in raw}
+    try:
+        finding = Finding.model_validate({**known, "type": type_of(raw.get("type"))})
+    except ValidationError:
+        return None
     start = _find(finding.text, text, after)
     if start is None:
-        raise InvalidReviewError("it quotes words that the message does not contain")
+        return None
     return Issue(
         type=finding.type,
         start=start,
@@ -124,6 +301,14 @@ def _issue(finding: Finding, text: str, *, after: int) -> Issue:
         message=finding.message,
         sources=["model"],
     )
+
+
+def type_of(name: Any) -> IssueType:
+    """Return our type for a model's name of one; `grammar` for unknown names."""
+    plain = re.sub(r"[\s-]+", "_", str(name).strip().lower())
+    if plain in _TYPES:
+        return plain  # type: ignore[return-value]
+    return next((kind for word, kind in _NAMES if word in plain), "grammar")
 
 
 def _find(words: str, text: str, after: int) -> int | None:

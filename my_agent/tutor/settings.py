@@ -29,6 +29,15 @@ class TutorSettings(EnvironmentSettings):
         description="Maximum length of a conversation that the model reads, in characters",
     )
 
+    review_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="Maximum time of the model's review of a message, in seconds",
+    )
+    reply_seconds: float = Field(
+        default=120.0, gt=0, description="Maximum time of the model's answer, in seconds"
+    )
+
     @model_validator(mode="after")
     def _check_window_length(self) -> Self:
         if self.window_length < self.max_message_length:

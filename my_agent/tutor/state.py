@@ -11,6 +11,8 @@ from my_agent.tutor import corrections
 from my_agent.tutor.corrections import Correction
 
 TIMESTAMP = "timestamp"
+CHECK = "check"
+FINISH = "finish"
 
 
 def now() -> str:

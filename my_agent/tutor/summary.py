@@ -23,6 +23,7 @@ ADVICE: dict[IssueType, str] = {
     "spelling": "Keep a list of the words you misspelt and write each of them three times.",
     "tense": "Look for the word that says when: yesterday asks for the past, since for the present "
     "perfect.",
+    "verb_form": "Learn verbs together with what follows them: want to go, enjoy going, can go.",
     "word_choice": "Look up words that sound alike or look like one of your language before you "
     "use them.",
     "word_order": "Keep to subject, verb, object; questions begin with their auxiliary verb.",

@@ -1,4 +1,4 @@
-"""Turns: check texts with Harper in one thread, tenants in turn, for a limited time in each run.
+"""Turns: check texts without a model in one thread, tenants in turn, for a limited time in each run.
 
 Harper may be used by one thread at a time, and its time grows with the square of a text's length.
 So a text is checked in pieces, and after each piece the next tenant has its turn.
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from my_agent.turns import Turns
-from my_agent.tutor import grammar
+from my_agent.tutor import checks
 from my_agent.tutor.corrections import Issue
 
 # Characters of a piece: some ten milliseconds, also with many mistakes.
@@ -22,8 +22,8 @@ _END = re.compile(r"[.!?\n]\s+|\s+")
 _turns = Turns("grammar")
 
 
-async def check(tenant: str, text: str, until: float) -> list[Issue]:
-    """Return the mistakes that Harper finds in a text before a deadline.
+async def check(tenant: str, text: str, until: float) -> tuple[list[Issue], bool]:
+    """Return the mistakes found in a text before a deadline, and whether all of it was checked.
 
     Args:
         tenant: Whose turn it takes.
@@ -33,15 +33,15 @@ async def check(tenant: str, text: str, until: float) -> list[Issue]:
     try:
         async with asyncio.timeout_at(until):
             for start, piece in pieces(text):
-                found = await _turns.run(tenant, lambda piece=piece: grammar.check(piece))  # type: ignore[misc]
+                found = await _turns.run(tenant, lambda piece=piece: checks.check(piece))  # type: ignore[misc]
                 issues += [
                     {**each, "start": each["start"] + start, "end": each["end"] + start}
                     for each in found
                 ]
     except TimeoutError:
         # A long backlog must not delay the answer. The model reviews the whole text.
-        pass
-    return issues
+        return issues, False
+    return issues, True
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -12,10 +12,23 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.project import is_our_graph
-from server.routes import ask, closed, export, revocations, runs, threads, tutor
+from server.routes import (
+    ask,
+    closed,
+    description,
+    diagnosis,
+    documents,
+    export,
+    learner,
+    research,
+    revocations,
+    runs,
+    threads,
+    tutor,
+)
 from server.routes.forwarding import Request
 from threadhold import hooks
-from threadhold.host import ErrorBoundary, Limits, find_problem, too_large
+from threadhold.host import OPENAPI_PATHS, ErrorBoundary, Limits, find_problem, too_large
 
 Handler = Callable[[Request], Awaitable[None]]
 PolicyHandler = Callable[[Request, frozenset[str]], Awaitable[None]]
@@ -37,9 +50,11 @@ POLICY: dict[str, PolicyHandler] = {
 """The routes of the thread policy: method and path below the mount, and the handler."""
 
 PRODUCTS: dict[str, dict[str, Handler]] = {
-    ask.GRAPH: ask.ROUTES,
+    ask.GRAPH: {**ask.ROUTES, **documents.ROUTES},
+    diagnosis.GRAPH: diagnosis.ROUTES,
     export.GRAPH: export.ROUTES,
-    tutor.GRAPH: tutor.ROUTES,
+    research.GRAPH: research.ROUTES,
+    tutor.GRAPH: {**tutor.ROUTES, **learner.ROUTES},
 }
 """The routes of each graph of ours, by graph id. A project has them if it serves that graph."""
 
@@ -89,9 +104,13 @@ class ProductRoutes:
         self._max_body_bytes = max_body_bytes
         self._policy = _Table(POLICY)
         self._products = _Table(products)
+        self._paths = description.paths(products)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         handler, names = self._find(scope)
+        if handler is None and scope["type"] == "http":
+            # In place: the access log finds here the user that the platform adds.
+            scope[OPENAPI_PATHS] = self._paths
         if handler is None:
             await self._app(scope, receive, send)
             return
@@ -102,12 +121,23 @@ class ProductRoutes:
     async def _answer(
         self, handler: Handler, names: dict[str, str], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        request = await Request.read(self._app, scope, receive, send, limit=self._max_body_bytes)
+        limit, is_json = self._max_body_bytes, True
+        if handler is documents.upload:
+            limit, is_json = documents.largest(), False
+            # A large body is read only if the caller may send it.
+            probe = await Request(self._app, scope, receive, send, [], True, False).call(
+                "POST", "/threads/count", {}
+            )
+            if probe.status != 200:
+                for message in probe.messages:
+                    await send(message)
+                return
+        request = await Request.read(self._app, scope, receive, send, limit=limit)
         request.names = names
         if request.is_too_large:
-            await request.refuse(413, {"detail": too_large(self._max_body_bytes)})
+            await request.refuse(413, {"detail": too_large(limit) if is_json else _large(limit)})
         elif request.is_complete:
-            problem = await find_problem(request.body, self._limits)
+            problem = await find_problem(request.body, self._limits) if is_json else None
             if problem is None:
                 await handler(request)
             else:
@@ -126,6 +156,10 @@ class ProductRoutes:
         if policy is None or settings is None or not settings.thread_policy_agents:
             return None, {}
         return partial(policy, agents=frozenset(settings.thread_policy_agents)), names
+
+
+def _large(limit: int) -> str:
+    return f"The document is larger than {limit:,} bytes (CHAT_DOCUMENT_MAX_BYTES)"
 
 
 class _Table:

@@ -3,17 +3,19 @@
 `POST /api/ask {question, thread_id?}` answers with `{thread_id, answer, citations}`. If the client
 accepts `text/event-stream`, the answer is a stream of events: `thread_id`, a `token` for each piece
 of the answer, and then `citations` and `end`, or `error` instead of both. A question without a
-thread creates a thread.
+thread creates a thread, and so does one with a new UUID. A form may be posted instead of JSON.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qsl
 from uuid import uuid4
 
 from langgraph_sdk.schema import StreamPart
 from pydantic import BaseModel, ConfigDict
 
-from server.routes.conversation import UNFINISHED, Json, find_thread, text_of
+from server.routes.conversation import UNFINISHED, Json, find_or_new_thread, text_of
 from server.routes.events import Event, stream_run
 from server.routes.forwarding import Request, read_body
 
@@ -31,30 +33,48 @@ class Question(BaseModel):
 
 async def ask(request: Request) -> None:
     """Run the chat on a question. If the thread is busy, the run waits for the earlier runs."""
-    body = await read_body(request, Question)
+    body = await _read(request)
     if body is None:
         return
     if (problem := _find_problem(body.question)) is not None:
         await request.refuse(422, {"detail": f"question: {problem}"})
         return
-    thread_id = uuid4()
+    thread_id, is_new = uuid4(), True
     if body.thread_id is not None:
-        found = await find_thread(request, body.thread_id, GRAPH)
+        found = await find_or_new_thread(request, body.thread_id, GRAPH)
         if found is None:
             return
-        thread_id = found
+        thread_id, is_new = found[0], found[1] is not None
     run: Json = {
         "assistant_id": GRAPH,
         "input": {"messages": [{"role": "user", "content": body.question}]},
         "multitask_strategy": "enqueue",
     }
-    if body.thread_id is None:
+    if is_new:
         run["if_not_exists"] = "create"
     if _wants_events(request):
         run["stream_mode"] = ["messages-tuple", "updates"]
         await stream_run(request, f"/threads/{thread_id}/runs/stream", run, AnswerEvents())
     else:
         await _answer(request, str(thread_id), run)
+
+
+async def _read(request: Request) -> Question | None:
+    """Parse the body, which is JSON or a URL-encoded form. None: the request has been refused."""
+    kind = request.header(b"content-type").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        detail = 'Send JSON or a URL-encoded form: {"question": ..., "thread_id": ...}'
+        await request.refuse(415, {"detail": detail})
+        return None
+    if kind != "application/x-www-form-urlencoded":
+        return await read_body(request, Question)
+    try:
+        pairs = parse_qsl(request.body.decode(), max_num_fields=10)
+    except ValueError:
+        await request.refuse(422, {"detail": "The form cannot be read: encode it as UTF-8"})
+        return None
+    # An empty field of a form means the same as no field; `parse_qsl` leaves it out.
+    return await read_body(request, Question, content=json.dumps(dict(pairs)).encode())
 
 
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {"POST /api/ask": ask}
@@ -89,7 +109,7 @@ class AnswerEvents:
             yield Event("error", self._error or UNFINISHED)
             return
         yield Event("citations", {"citations": self._answer["citations"]})
-        yield Event("end", {"answer": text_of(self._answer["messages"][-1])})
+        yield Event("end", _said(self._answer))
 
 
 async def _answer(request: Request, thread_id: str, run: Json) -> None:
@@ -106,10 +126,21 @@ async def _answer(request: Request, thread_id: str, run: Json) -> None:
         return
     answer = {
         "thread_id": thread_id,
-        "answer": text_of(state["messages"][-1]),
         "citations": state["citations"],
+        **_said(state),
     }
     await request.answer(answer, waited)
+
+
+def _said(state: Json) -> Json:
+    """Return the answer, and what is wrong with it if anything is."""
+    message = state["messages"][-1]
+    incomplete = bool(message.get("additional_kwargs", {}).get("incomplete"))
+    return {
+        "answer": text_of(message),
+        **({"unsupported": found} if (found := state.get("unsupported")) else {}),
+        **({"incomplete": True} if incomplete else {}),
+    }
 
 
 def _failure(state: Any) -> Json | None:

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from server.routes.forwarding import Request
+from server.routes.forwarding import Answer, Request
 
 Json = dict[str, Any]
 
@@ -25,12 +25,38 @@ async def find_thread(request: Request, thread_id: str, graph: str) -> UUID | No
     Returns:
         The thread's id. None: the request has been answered with 404, 409 or the platform's error.
     """
+    found = await find_or_new_thread(request, thread_id, graph)
+    if found is None:
+        return None
+    identifier, missing = found
+    if missing is not None:
+        await request.relay(missing)
+        return None
+    return identifier
+
+
+async def find_or_new_thread(
+    request: Request, thread_id: str, graph: str
+) -> tuple[UUID, Answer | None] | None:
+    """Find the caller's thread, or accept the id of a new one.
+
+    Args:
+        request: The request. It is answered if the id cannot be used.
+        thread_id: The id from the client.
+        graph: The id of the graph.
+
+    Returns:
+        The id, and the platform's 404 if the caller has no such thread; another user may have it.
+        None: the request has been answered with 404, 409 or the platform's error.
+    """
     try:
         identifier = UUID(thread_id)
     except ValueError:
         await request.refuse(404, {"detail": "Thread not found"})
         return None
     found = await request.call("GET", f"/threads/{identifier}")
+    if found.status == 404:
+        return identifier, found
     if found.status != 200:
         await request.relay(found)
         return None
@@ -42,7 +68,7 @@ async def find_thread(request: Request, thread_id: str, graph: str) -> UUID | No
         detail = f"Thread {identifier} belongs to the graph {other!r}, not to {graph!r}"
         await request.answer({"error": "other_graph", "detail": detail}, found, status=409)
         return None
-    return identifier
+    return identifier, None
 
 
 def text_of(message: Json) -> str:

@@ -99,6 +99,11 @@ class Request:
         is_complete = size <= limit and message["type"] == "http.request"
         return cls(app, scope, receive, send, messages, is_complete, size > limit)
 
+    def header(self, name: bytes) -> str:
+        """Return the value of a header, or an empty text. `name` is in lower case."""
+        found = (value for key, value in self.scope["headers"] if key.lower() == name)
+        return next(found, b"").decode("latin-1")
+
     @property
     def platform(self) -> ASGIApp:
         """Return the platform to which requests are forwarded."""
@@ -209,19 +214,22 @@ class Request:
         await self.respond(JSONResponse(content, status), [*probe.headers, *close])
 
 
-async def read_body(request: Request, model: type[Body], otherwise: bytes = b"") -> Body | None:
+async def read_body(
+    request: Request, model: type[Body], otherwise: bytes = b"", *, content: bytes | None = None
+) -> Body | None:
     """Parse the body of a request. If it is invalid, refuse the request with 422.
 
     Args:
         request: The request.
         model: The model of the body.
         otherwise: The JSON that replaces an empty body.
+        content: The JSON to parse instead of the body.
 
     Returns:
         The body as a `model`. None: the request has been refused.
     """
     try:
-        return model.model_validate_json(request.body or otherwise)
+        return model.model_validate_json(content or request.body or otherwise)
     except ValidationError as error:
         problems = [
             f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()

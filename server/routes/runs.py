@@ -4,10 +4,13 @@
 can be resumed, they create a thread in the transaction that creates the run. `Content-Location`
 names the thread. If several threads can be resumed, no run starts and the assistant asks the user
 to choose: `/runs/wait` answers with a state, `/runs/stream` with a `values` event, and `/runs`,
-whose answer must be a run, with 409.
+whose answer must be a run, with 409. A message that names one of the threads, or its number in the
+list, chooses it.
 """
 
 import json
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -61,15 +64,50 @@ async def _attempt(request: Request, run: dict[str, Any]) -> Answer | None:
     if found is None:
         await request.relay(refusal)
         return None
-    if found["action"] == "choose":
+    thread_id = found.get("thread_id") or chosen(found["candidates"], _last_text(run))
+    if thread_id is None:
         await _offer(request, found, refusal)
         return None
-    path = f"/threads/{found['thread_id']}/runs{kind}"
+    path = f"/threads/{thread_id}/runs{kind}"
     refusal = await request.forward_unless(409, path, run)
     if refusal is None or _is_locked(refusal):
         return refusal
     await request.relay(refusal)
     return None
+
+
+def chosen(candidates: Sequence[Mapping[str, Any]], text: str) -> str | None:
+    """Return the thread that a text names: by its label, a word of it, or its number. Pure.
+
+    Args:
+        candidates: the offered threads, each with `thread_id` and `label`.
+        text: the user's message.
+    """
+    words = " ".join(text.casefold().split()).strip(" .!\"'")
+    labels = [str(each["label"]).casefold() for each in candidates]
+    if words.isdigit() and 0 < int(words) <= len(labels):
+        named = [int(words) - 1]
+    else:
+        named = [at for at, label in enumerate(labels) if words == label]
+        # `The one for acme.com, please` and, for a label with a time, `acme.com`.
+        named = named or [at for at, label in enumerate(labels) if label and _has(words, label)]
+        named = named or [
+            at for at, label in enumerate(labels) if words == label.partition(" (")[0]
+        ]
+    return str(candidates[named[0]]["thread_id"]) if len(named) == 1 else None
+
+
+def _has(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text) is not None
+
+
+def _last_text(run: dict[str, Any]) -> str:
+    """Return the text of the last message in a run's input; empty if there is none."""
+    values = run.get("input")
+    messages = values.get("messages") if isinstance(values, dict) else None
+    last = messages[-1] if isinstance(messages, list) and messages else messages
+    content = last.get("content") if isinstance(last, dict) else last
+    return content if isinstance(content, str) else ""
 
 
 def _is_locked(refusal: Answer) -> bool:

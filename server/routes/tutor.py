@@ -93,6 +93,7 @@ class TutorEvents:
     def __init__(self, message_id: str) -> None:
         self._message_id = message_id
         self._corrections: list[Json] = []
+        self._checks: list[Json] = []
         self._answer: Json | None = None
         self._error: Json | None = None
 
@@ -119,6 +120,7 @@ class TutorEvents:
             [self._answer] = update["messages"]
         elif node == "correct":
             self._corrections = update["corrections"]
+            self._checks = [_check(each) for each in update["messages"]]
 
     def end(self) -> Iterator[Event]:
         """Yield the corrections and the complete answer, or the error."""
@@ -127,7 +129,13 @@ class TutorEvents:
             return
         for correction in self._corrections:
             yield Event("correction", correction)
-        yield Event("end", {"message": _client_message(self._answer)})
+        yield Event("end", {"message": _client_message(self._answer), "checks": self._checks})
+
+
+def _check(message: Json) -> Json:
+    """Return how a message of the user was checked; null values if it is not known."""
+    check = message["additional_kwargs"].get("check") or {"checked_by": [], "degraded": None}
+    return {"message_id": message["id"], **check}
 
 
 async def messages(request: Request) -> None:
@@ -178,10 +186,16 @@ async def _show(request: Request, view: Callable[[Json], Json]) -> None:
 
 def _client_message(message: Json) -> Json:
     """Convert a message to the form that clients receive."""
-    return {
+    kwargs = message["additional_kwargs"]
+    shown = {
         "id": message["id"],
         "role": ROLES[message["type"]],
         "content": text_of(message),
         # Only a thread that another graph wrote before can have messages without a timestamp.
-        "timestamp": message["additional_kwargs"].get("timestamp"),
+        "timestamp": kwargs.get("timestamp"),
+    }
+    # `check` is of the user's messages, `finish` of answers that were cut, `exercise` of answers
+    # that ask one.
+    return shown | {
+        name: kwargs[name] for name in ("check", "finish", "exercise") if name in kwargs
     }

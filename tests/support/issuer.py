@@ -50,7 +50,7 @@ def public_pem(algorithm: str, kid: str = "one") -> str:
 def claims(**changes: Any) -> dict[str, Any]:
     """Return the claims of a valid token with changes; None removes a claim."""
     moment = int(time.time())
-    good = {"sub": "ada", "tenant_id": "acme", "iat": moment, "exp": moment + 300}
+    good = {"sub": "ada", "tenant_id": "acme", "iat": moment, "exp": moment + 3600}
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
 

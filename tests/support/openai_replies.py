@@ -56,6 +56,7 @@ class Answer:
             `whole` is a 500.
         delay: seconds before each token.
         gate: each token waits until this gate releases it.
+        finish: the finish reason, if it is another one than the tokens have.
     """
 
     tokens: Sequence[str] = ()
@@ -63,9 +64,12 @@ class Answer:
     ending: Ending = "whole"
     delay: float = 0.0
     gate: Gate | None = None
+    finish: str | None = None
 
     @property
     def finish_reason(self) -> str:
+        if self.finish is not None:
+            return self.finish
         return "tool_calls" if self.tool_calls else "stop"
 
     async def paced(self) -> None:

@@ -63,13 +63,21 @@ def found(*issues: tuple[str, str, str], explanation: str = "Mind it.") -> Answe
     return say_json({"issues": named, "explanation": explanation})
 
 
+def confirm(request: Received) -> Answer:
+    """Return a review that lists all findings of the local checks."""
+    offered = json.loads(request.body["messages"][-1]["content"])["findings"]
+    return found(*(("agreement", each["text"], each["replacement"]) for each in offered))
+
+
 def teach(
     endpoint: OpenAIServer, *, reply: Answer | None = None, review: Answer | None = None
 ) -> None:
-    """Script the model's answer and review; by default it finds no mistakes."""
+    """Script the model's answer and review; by default it confirms what it is offered."""
 
     def script(request: Received) -> Answer:
-        return (review or found()) if is_review(request) else (reply or say("Well said."))
+        if is_review(request):
+            return review or confirm(request)
+        return reply or say("Well said.")
 
     endpoint.fallback = script
 

@@ -14,6 +14,9 @@ from starlette.routing import Route
 
 from threadhold.http import docs_page
 
+PATHS = "threadhold.openapi_paths"
+"""Key of the ASGI scope under which a middleware of the host adds the paths of its own routes."""
+
 
 def install(app: Starlette, *, page: bool) -> None:
     """Replace the stock routes, if the configuration has them.
@@ -49,9 +52,14 @@ async def _spec(request: Request) -> bytes:
     from langgraph_api.api.openapi import get_openapi_spec
 
     stock = await asyncio.to_thread(get_openapi_spec)
-    if not request.scope.get("root_path"):
+    added = request.scope.get(PATHS)
+    prefix = request.scope.get("root_path")
+    if not prefix and not added:
         return bytes(stock)
     spec = orjson.loads(stock)
-    # Already set if LANGGRAPH_API_URL names the public address.
-    spec.setdefault("servers", [{"url": request.scope["root_path"]}])
+    if prefix:
+        # Already set if LANGGRAPH_API_URL names the public address.
+        spec.setdefault("servers", [{"url": prefix}])
+    for path, operations in (added or {}).items():
+        spec["paths"][path] = {**spec["paths"].get(path, {}), **operations}
     return orjson.dumps(spec)

@@ -128,7 +128,11 @@ def _delete(conn: Connection, tenant: str, rules: Sequence[Rule]) -> Erased:
     erased = _planned(transaction, tenant, known)
     for rule in known:
         if rule.erase == "delete":
+            if rule.guard is not None:
+                triggers.allow(conn, rule.guard, tenant)
             transaction.execute(f'DELETE FROM "{rule.table}" WHERE {rule.where}', tenant)
+            if rule.guard is not None:
+                triggers.forbid(conn, rule.guard)
             continue
         if rule.erase == "shred":
             keys.erase_rows(conn, tenant)

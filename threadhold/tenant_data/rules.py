@@ -33,6 +33,8 @@ class Rule:
             the tenant's keys, whose rows stay so that a restored key file does not bring them back.
         export: Whether an export contains the rows; derived and secret ones are left out.
         files: A column with paths of files; an export copies them.
+        guard: The setting that lets a trigger of the table accept the deletions of a tenant, whose
+            name is its value: a row of `facts` on SQLite, `threadhold.<guard>` on Postgres.
         rebuild: SQL to execute after the deletions, for an index in tables that keeps deleted words.
     """
 
@@ -41,6 +43,7 @@ class Rule:
     erase: Literal["delete", "empty", "shred"] = "delete"
     export: bool = True
     files: str | None = None
+    guard: str | None = None
     rebuild: str | None = None
 
 

@@ -120,6 +120,16 @@ _CLAIM = Prepared(
 _DISABLE = Prepared(crons.update().where(crons.c.cron_id == bindparam("key")).values(enabled=False))
 
 
+async def disable(fired: Firing, why: str) -> None:
+    """Disable a cron whose runs are refused for good, so that it does not fire again."""
+
+    def fn(conn: Connection) -> None:
+        conn.execute(_DISABLE, {"key": fired.cron_id})
+
+    await runtime.current().database.write(fn)
+    logger.warning("Cron is disabled", action="cron_disabled", cron_id=str(fired.cron_id), why=why)
+
+
 def _claim(conn: Connection, cron_id: UUID) -> tuple[Row | None, datetime]:
     now = conn.now()
     claimed = conn.execute(_CLAIM, {"key": cron_id, "now": now, "claimed_until": now + CLAIM})

@@ -19,10 +19,11 @@ from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITER
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.assistants.assistants import is_system
 from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, pick, rows
-from langgraph_runtime_sql.ops.crons.firing import take_firing
+from langgraph_runtime_sql.ops.crons.firing import disable, take_firing
 from langgraph_runtime_sql.ops.runs import announce, leases, recovery
 from langgraph_runtime_sql.ops.runs import batch as run_batch
 from langgraph_runtime_sql.ops.runs import claim as run_claim
@@ -71,6 +72,9 @@ class Runs:
 
         Without the new run, if the others prevent it. Empty, if the thread or the assistant is
         missing or hidden.
+
+        Raises:
+            Reject: a hook refuses the run. If it does so for good, the cron of the run is disabled.
         """
         from langgraph_api.utils.uuids import uuid7
 
@@ -118,7 +122,12 @@ class Runs:
             firing=firing,
         )
         write = runtime.current().database.write if batch is None else batch.write
-        return rows(await write(lambda conn: create(conn, request)))
+        try:
+            return rows(await write(lambda conn: create(conn, request)))
+        except Reject as refusal:
+            if firing is not None and refusal.is_final:
+                await disable(firing, refusal.detail)
+            raise
 
     @staticmethod
     async def get(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:

@@ -8,14 +8,21 @@ from uuid import UUID
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, request_context, runtime
+from langgraph_runtime_sql import checkpoint, hooks, request_context, runtime
 from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import custom_checkpointer
-from langgraph_runtime_sql.ops.authorization import Filter, Rows, as_uuid, authorize, rows
+from langgraph_runtime_sql.ops.authorization import (
+    Filter,
+    Rows,
+    as_uuid,
+    authorize,
+    caller,
+    rows,
+)
 from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import end as run_end
 from langgraph_runtime_sql.ops.runs import result as run_result
@@ -67,20 +74,32 @@ async def prune(
 
     Raises:
         HTTPException: (404) a handler's filter hides any of them.
+        Reject: a hook refuses to cut the history of any of them; none is cut.
     """
     wanted = [as_uuid(each, "thread ID") for each in thread_ids]
     if not wanted:
         return 0
     permitted = await authorize(ctx, "threads", "delete", {"thread_ids": list(thread_ids)})
+    requester = caller(ctx)
 
     def check(conn: Connection) -> None:
         if permitted and not all(
             thread_rows.find_permitted(conn, each, permitted) for each in wanted
         ):
             raise HTTPException(404, "At least one thread not found or not authorized")
+        # Asked for all threads first, because batches commit one by one.
+        ask_hook(wanted, conn)
+
+    def ask_hook(batch: list[UUID], conn: Connection) -> None:
+        if strategy != "keep_latest" or not hooks.active("before_thread_prune"):
+            return
+        for each in batch:
+            if (thread := thread_rows.find_permitted(conn, each, permitted)) is not None:
+                hooks.call("before_thread_prune", conn, requester, thread_rows.public(thread))
 
     def prune_some(batch: list[UUID], conn: Connection) -> list[UUID]:
         one = _keep_latest if strategy == "keep_latest" else _delete
+        ask_hook(batch, conn)
         return [each for each in batch if one(conn, each, permitted)]
 
     here = runtime.current()
@@ -116,6 +135,14 @@ async def sweep_ttl(
         if len(swept) < size:
             break
     return done, done
+
+
+async def sweep_hook() -> None:
+    """Let the host's hooks tidy up, in one transaction."""
+    if hooks.active("before_sweep"):
+        await runtime.current().database.write(
+            lambda conn: hooks.call("before_sweep", conn, hooks.Caller())
+        )
 
 
 def _delete(

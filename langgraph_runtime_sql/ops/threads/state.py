@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
+from langgraph.types import Command as LangGraphCommand
 from langgraph.types import StateSnapshot, StateUpdate
 from starlette.exceptions import HTTPException
 
@@ -65,6 +66,8 @@ class State:
 
         async def update(graph: Any) -> Any:
             named = config["configurable"]
+            if not named.get("checkpoint_ns"):
+                _refuse_foreign(graph, values)
             place = {**named, "checkpoint_ns": named.get("checkpoint_ns") or ""}
             target = {**config, "configurable": place}
             return await graph.aupdate_state(target, values, as_node=as_node)
@@ -93,6 +96,11 @@ class State:
                 [_state_update(each) for each in superstep.get("updates", [])]
                 for superstep in supersteps
             ]
+            if not config["configurable"]["checkpoint_ns"]:
+                for each in (each for superstep in updates for each in superstep):
+                    values: Any = each.values
+                    command = isinstance(values, LangGraphCommand)
+                    _refuse_foreign(graph, values.update if command else values)
             return await graph.abulk_update_state(config, updates)
 
         return {"checkpoint": await _write(row, config, ctx, supersteps, update)}
@@ -134,6 +142,35 @@ def _applying() -> Iterator[None]:
         logger.warning("State update failed in the graph", exc_info=error)
         message = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise HTTPException(422, f"The graph cannot apply this update: {message}") from error
+
+
+def _refuse_foreign(graph: Any, values: Any) -> None:
+    """Refuse values that the graph does not take from outside, if the project says so.
+
+    A graph whose input schema has fewer keys than its state says which ones clients may write.
+
+    Raises:
+        HTTPException: (422) the values have other keys.
+    """
+    if runtime.current().options.state_keys == "all":
+        return
+    builder: Any = getattr(graph, "builder", None)
+    schemas = getattr(builder, "schemas", None)
+    if not schemas:
+        return
+    taken, state = schemas.get(builder.input_schema), schemas.get(builder.state_schema)
+    if taken is None or state is None or taken.keys() >= state.keys():
+        return
+    rows = values if isinstance(values, list | tuple) else [values]
+    sent = {key for each in rows if isinstance(each, dict) for key in each}
+    foreign = sorted(str(key) for key in sent - taken.keys())
+    if foreign:
+        allowed = ", ".join(f"`{key}`" for key in sorted(taken))
+        raise HTTPException(
+            422,
+            f"This graph does not take {', '.join(f'`{key}`' for key in foreign)} from outside. "
+            f"Its input has {allowed}. Remove the other keys.",
+        )
 
 
 _UPDATE_ERRORS = (

@@ -5,13 +5,26 @@ These are plain functions of a connection. Each statement filters by tenant.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import PurePath
+from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from my_agent.chat.documents.chunking import Passage
-from my_agent.chat.documents.embedding import Vectors, from_bytes, to_bytes
-from my_agent.chat.tables import SHARED, documents, files, passages, versions
+from my_agent.chat.tables import SHARED, documents, files, passages, staged, versions
+from my_agent.embedding import Vectors, from_bytes, to_bytes
 from my_agent.transactions import lock
 
 # Vectors per read: 6 MB.
@@ -46,11 +59,23 @@ def size(connection: Connection, tenant: str) -> int:
     )
 
 
-def blocks(connection: Connection, tenant: str) -> Iterator[Block]:
-    """Yield ids and vectors of the tenant's own passages, `BLOCK` at a time."""
+def exact(connection: Connection, tenant: str, ids: Sequence[int]) -> list[Block]:
+    """Return ids and vectors of those of the tenant's own passages that still exist."""
+    columns = passages.c
+    wanted = select(columns.passage_id, columns.vector).where(
+        columns.passage_id.in_(ids), columns.tenant_id == tenant
+    )
+    rows = connection.execute(wanted).all() if ids else []
+    if not rows:
+        return []
+    return [([row.passage_id for row in rows], from_bytes([row.vector for row in rows]))]
+
+
+def blocks(connection: Connection, tenant: str, after: int = 0) -> Iterator[Block]:
+    """Yield ids and vectors of the tenant's own passages behind an id, `BLOCK` at a time."""
     wanted = select(passages.c.passage_id, passages.c.vector).order_by(passages.c.passage_id)
     wanted = wanted.where(passages.c.tenant_id == tenant).limit(BLOCK)
-    last = 0
+    last = after
     while rows := connection.execute(wanted.where(passages.c.passage_id > last)).all():
         last = rows[-1].passage_id
         yield [row.passage_id for row in rows], from_bytes([row.vector for row in rows])
@@ -59,10 +84,39 @@ def blocks(connection: Connection, tenant: str) -> Iterator[Block]:
 def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, Passage]:
     """Return the passages with these ids that the tenant may read."""
     columns = passages.c
+    path = (
+        select(func.min(files.c.path))
+        .where(files.c.document_id == columns.document_id)
+        .scalar_subquery()
+    )
     wanted = select(
-        columns.passage_id, columns.number, columns.title, columns.section, columns.text
+        *(columns.passage_id, columns.number, columns.title, columns.section, columns.text),
+        *(columns.document_id, path, columns.page, columns.start_offset, columns.end_offset),
     ).where(columns.passage_id.in_(ids), columns.tenant_id.in_({tenant, SHARED}))
-    return {row[0]: Passage(*row[1:]) for row in connection.execute(wanted)}
+    return {
+        row[0]: Passage(
+            number=row[1],
+            title=row[2],
+            section=row[3],
+            text=row[4],
+            document_id=row[5],
+            # Only the name: the folders of the server are no business of a client.
+            path=PurePath(row[6] or "").name,
+            page=row[7],
+            start=row[8],
+            end=row[9],
+        )
+        for row in connection.execute(wanted)
+    }
+
+
+def vectors_of(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, Vectors]:
+    """Return the vectors of the passages with these ids that the tenant may read."""
+    columns = passages.c
+    wanted = select(columns.passage_id, columns.vector).where(
+        columns.passage_id.in_(ids), columns.tenant_id.in_({tenant, SHARED})
+    )
+    return {row.passage_id: from_bytes([row.vector])[0] for row in connection.execute(wanted)}
 
 
 def known_files(connection: Connection, tenant: str, root: str) -> dict[str, str]:
@@ -114,13 +168,79 @@ def add(
             "title": passage.title,
             "section": passage.section,
             "text": passage.text,
+            "page": passage.page,
+            "start_offset": passage.start,
+            "end_offset": passage.end,
             "vector": to_bytes(vector),
         }
         for passage, vector in content.items()
     )
     while batch := list(islice(rows, 100)):
         connection.execute(insert(passages), batch)
+    connection.execute(
+        delete(staged).where(staged.c.tenant_id == tenant, staged.c.digest == digest)
+    )
     _assign(connection, tenant, path, document_id)
+
+
+def stage(
+    connection: Connection, tenant: str, digest: str, first: int, vectors: Sequence[Vectors]
+) -> None:
+    """Keep vectors of an incomplete document. `first` is the position of the first one, from 1."""
+    _hold(connection, tenant)
+    numbers = range(first, first + len(vectors))
+    place = (staged.c.tenant_id == tenant, staged.c.digest == digest)
+    # Another process may embed the same document.
+    connection.execute(delete(staged).where(*place, staged.c.number.in_(list(numbers))))
+    rows = [
+        {"tenant_id": tenant, "digest": digest, "number": number, "vector": to_bytes(vector)}
+        for number, vector in zip(numbers, vectors, strict=True)
+    ]
+    connection.execute(insert(staged), rows)
+
+
+def staged_vectors(connection: Connection, tenant: str, digest: str) -> list[Vectors]:
+    """Return the kept vectors of an incomplete document, from the first one on without a gap."""
+    wanted = select(staged.c.number, staged.c.vector).order_by(staged.c.number)
+    wanted = wanted.where(staged.c.tenant_id == tenant, staged.c.digest == digest)
+    rows = connection.execute(wanted).all()
+    found = [row for place, row in enumerate(rows, 1) if row.number == place]
+    return list(from_bytes([row.vector for row in found])) if found else []
+
+
+def listed(
+    connection: Connection, tenant: str, folder: str, after: str = "", most: int | None = None
+) -> list[Row[Any]]:
+    """Return path, document id, number of passages and title of the tenant's own files.
+
+    Args:
+        connection: in any transaction of the tenant.
+        tenant: the owner.
+        folder: only files below this folder, or this file.
+        after: only paths behind this one, in the database's order.
+        most: maximum number of files.
+    """
+    columns = passages.c
+    wanted = (
+        select(files.c.path, files.c.document_id, func.count(), func.min(columns.title))
+        .join(passages, columns.document_id == files.c.document_id)
+        .where(files.c.tenant_id == tenant, _below(folder), files.c.path > after)
+        .group_by(files.c.path, files.c.document_id)
+        .order_by(files.c.path)
+        .limit(most)
+    )
+    return list(connection.execute(wanted).all())
+
+
+def number_of_files(connection: Connection, tenant: str) -> int:
+    """Return the number of the tenant's own files."""
+    wanted = select(func.count()).select_from(files).where(files.c.tenant_id == tenant)
+    return connection.scalar(wanted) or 0
+
+
+def has_file(connection: Connection, tenant: str, path: str) -> bool:
+    """Return whether the tenant has a file of its own with this path."""
+    return _held(connection, tenant, path) is not None
 
 
 def forget(connection: Connection, tenant: str, paths: Sequence[str]) -> None:

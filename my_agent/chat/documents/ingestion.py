@@ -6,20 +6,23 @@ therefore write in between, and an interrupted ingestion continues where it stop
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from my_agent.chat.documents import embedding, index, reading
-from my_agent.chat.documents.chunking import chunk
-from my_agent.chat.documents.embedding import Vectors
+from my_agent import embedding
+from my_agent.chat.documents import index, reading
+from my_agent.chat.documents.chunking import Passage, chunk
 from my_agent.chat.documents.reading import Unreadable
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
 # then reads all files again.
-READER = "1"
+READER = "2"
+
+# Passages between two writes of an incomplete document.
+STAGED = 64
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes in total."""
@@ -55,15 +58,29 @@ def _silent(done: int, of: int) -> None:
     """Ignore progress reports."""
 
 
-def ingest(root: Path, tenant: str, progress: Progress = _silent) -> Report:
+class EmptiedFolderError(Exception):
+    """Raised when a folder has no readable document any more, and the index has some of it."""
+
+    def __init__(self, root: Path, count: int) -> None:
+        super().__init__(
+            f"{root} contains no document that can be read. The index has {count} of this folder, "
+            "and has kept them."
+        )
+
+
+def ingest(
+    root: Path, tenant: str, progress: Progress = _silent, *, emptied: bool = False
+) -> Report:
     """Bring the index up to date with a folder or with one document. Blocks.
 
     Args:
         root: the folder or the document.
         tenant: the owner of the documents; empty: shared by all tenants.
         progress: called after each step.
+        emptied: whether a folder without any document deletes its documents from the index.
 
     Raises:
+        EmptiedFolderError: the folder has no document any more, and `emptied` is false.
         ProductDatabaseError: the database cannot be used.
     """
     run = _Ingestion(root.resolve(), tenant)
@@ -74,8 +91,37 @@ def ingest(root: Path, tenant: str, progress: Progress = _silent) -> Report:
             progress(done + int(size * part), of)
         done += size
         progress(done, of)
+    if run.would_empty and not emptied:
+        raise EmptiedFolderError(root, run.known)
     run.remove()
     return run.report
+
+
+def embed_and_add(
+    tenant: str, path: str, digest: str, passages: Sequence[Passage]
+) -> Iterator[float]:
+    """Embed the passages of a document and store it. Yield the fraction done, from 0 to 1.
+
+    If it is interrupted, the next call continues behind the last `STAGED` passages that it kept.
+    """
+    with database().read(tenant) as connection:
+        vectors = index.staged_vectors(connection, tenant, digest)[: len(passages)]
+    kept = len(vectors)
+    for batch in embedding.of_passages([each.in_context for each in passages[kept:]]):
+        vectors += list(batch)
+        if len(vectors) - kept >= STAGED and len(vectors) < len(passages):
+            with database().write(tenant) as connection:
+                index.stage(connection, tenant, digest, kept + 1, vectors[kept:])
+            kept = len(vectors)
+        yield len(vectors) / len(passages)
+    with database().write(tenant) as connection:
+        embedded = dict(zip(passages, vectors, strict=True))
+        index.add(connection, tenant, path, digest, embedded)
+
+
+def digest_of(content: bytes) -> str:
+    """Return the digest that identifies the document with this content."""
+    return hashlib.sha256(f"{READER}\n".encode() + content).hexdigest()
 
 
 class _Ingestion:
@@ -88,6 +134,16 @@ class _Ingestion:
         with database().read(tenant) as connection:
             self._known = index.known_files(connection, tenant, _key(root))
         self._gone = set(self._known)
+
+    @property
+    def known(self) -> int:
+        """Return the number of files of this folder that the index had before."""
+        return len(self._known)
+
+    @property
+    def would_empty(self) -> bool:
+        """Return whether `remove` would delete all files of a folder."""
+        return bool(self._known) and self._gone == set(self._known) and not self.report.added
 
     def found(self) -> Iterator[tuple[Path, int]]:
         """Yield the files that may be documents, with their sizes in bytes."""
@@ -106,7 +162,7 @@ class _Ingestion:
         """Bring one file up to date. Yield the fraction done, from 0 to 1."""
         try:
             content = reading.load(_real(path), self._largest)
-            digest = hashlib.sha256(f"{READER}\n".encode() + content).hexdigest()
+            digest = digest_of(content)
             if self._known.get(_key(path)) == digest:
                 self.report.unchanged += 1
             else:
@@ -131,13 +187,7 @@ class _Ingestion:
             known = index.point(connection, self._tenant, _key(path), digest)
         if not known:
             passages = chunk(reading.parse(path, content))
-            vectors: list[Vectors] = []
-            for batch in embedding.of_passages([each.in_context for each in passages]):
-                vectors += list(batch)
-                yield len(vectors) / len(passages)
-            with database().write(self._tenant) as connection:
-                embedded = dict(zip(passages, vectors, strict=True))
-                index.add(connection, self._tenant, _key(path), digest, embedded)
+            yield from embed_and_add(self._tenant, _key(path), digest, passages)
             self.report.passages += len(passages)
         if _key(path) in self._known:
             self.report.changed += 1

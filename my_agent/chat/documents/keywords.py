@@ -10,7 +10,10 @@ from sqlalchemy import Connection, text
 from my_agent.chat.documents.words import content_words, words
 
 # Limits the query if a long text is pasted instead of a question.
-MOST_WORDS = 64
+MOST_WORDS = 32
+# A word in more passages than this is common: to rank all of them takes too long, and says little.
+# Postgres computes the words of each ranked passage again.
+COMMON = {"sqlite": 1_000, "postgresql": 400}
 
 _SQLITE = (
     # The index stores only words; titles and texts stay in the table. The stemmer is the English
@@ -49,6 +52,18 @@ _FIND_POSTGRES = text(
     LIMIT :most"""
 )
 
+# They stop at the limit.
+_COUNT_SQLITE = text(
+    """SELECT count(*) FROM (
+        SELECT 1 FROM chat_passage_words WHERE chat_passage_words MATCH :words LIMIT :most)"""
+)
+_COUNT_POSTGRES = text(
+    f"""SELECT count(*) FROM (
+        SELECT 1 FROM chat_passage WHERE {_WEIGHTED} @@
+            to_tsquery('english', translate(lower(:words), '{_ACCENTED}', '{_PLAIN}'))
+        LIMIT :most) AS found"""
+)
+
 
 def create(connection: Connection) -> None:
     """Create the full-text index of the passages. Called by the migration."""
@@ -68,9 +83,34 @@ def find(connection: Connection, question: str, tenant: str, most: int) -> Seque
     wanted = (content_words(question) or words(question))[:MOST_WORDS]
     if not wanted:
         return []
-    if connection.dialect.name == "sqlite":
-        find, joined = _FIND_SQLITE, " OR ".join(f'"{word}"' for word in wanted)
-    else:
-        find, joined = _FIND_POSTGRES, " | ".join(f"'{word}'" for word in wanted)
-    parameters = {"words": joined, "tenant": tenant, "most": most}
+    query = _selective(connection, wanted)
+    if not query:
+        return []
+    find = _FIND_SQLITE if connection.dialect.name == "sqlite" else _FIND_POSTGRES
+    parameters = {"words": query, "tenant": tenant, "most": most}
     return [int(row[0]) for row in connection.execute(find, parameters)]
+
+
+def _selective(connection: Connection, wanted: Sequence[str]) -> str:
+    """Return a query for passages with any word that is not common.
+
+    If all words are common, the query is for passages with all of them. It is empty if these are
+    too many as well.
+    """
+    quote, either, both = ('"', " OR ", " AND ") if _is_sqlite(connection) else ("'", " | ", " & ")
+    words = [f"{quote}{word}{quote}" for word in wanted]
+    rare = [word for word in words if not _is_common(connection, word)]
+    if rare:
+        return either.join(rare)
+    together = both.join(words)
+    return "" if _is_common(connection, together) else together
+
+
+def _is_common(connection: Connection, query: str) -> bool:
+    most = COMMON[connection.dialect.name]
+    count = _COUNT_SQLITE if _is_sqlite(connection) else _COUNT_POSTGRES
+    return int(connection.scalar(count, {"words": query, "most": most + 1}) or 0) > most
+
+
+def _is_sqlite(connection: Connection) -> bool:
+    return connection.dialect.name == "sqlite"

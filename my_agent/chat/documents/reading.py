@@ -1,5 +1,6 @@
 """Reading: parse a file into a title and sections of text."""
 
+import csv
 import os
 import re
 import stat
@@ -8,9 +9,11 @@ from collections.abc import Callable, Iterator
 from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cache
+from io import StringIO
 from pathlib import Path
+from typing import Any, ClassVar
 
-from my_agent.chat.documents import pdf
+from my_agent.chat.documents import office, pdf
 
 # Maximum length of a document's text, in characters. Longer files are data rather than documents.
 LONGEST_TEXT = 20_000_000
@@ -36,18 +39,28 @@ class Section:
         heading: the heading and those above it, without the document's title; empty before the
             first heading.
         text: the text below the heading.
+        page: page of the file, from 1; None if the file has no pages.
     """
 
     heading: str
     text: str
+    page: int | None = None
 
 
 @dataclass(frozen=True)
 class Document:
     """A parsed file."""
 
+    JOINT: ClassVar[str] = "\n\n"
+    """Stands between the texts of two sections in `text`."""
+
     title: str
     sections: tuple[Section, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the text of all sections, in which the offsets of passages count."""
+        return self.JOINT.join(section.text for section in self.sections)
 
 
 def suffixes() -> frozenset[str]:
@@ -190,8 +203,35 @@ def _pdf(content: bytes, name: str) -> Document:
         found = pdf.read(content)
     except pdf.PdfError as error:
         raise Unreadable(str(error)) from error
-    sections = (Section(f"p. {number}", _clean(page)) for number, page in enumerate(found.pages, 1))
+    sections = (
+        Section(f"p. {number}", _clean(page), number) for number, page in enumerate(found.pages, 1)
+    )
     return Document(found.title or name, tuple(sections))
+
+
+def _office(kind: str) -> Callable[[bytes, str], Document]:
+    def parsed(content: bytes, name: str) -> Document:
+        try:
+            title, parts = office.read(content, kind)
+        except office.OfficeError as error:
+            raise Unreadable(str(error)) from error
+        sections = (Section(_line(heading), _clean(text), page) for heading, text, page in parts)
+        return Document(_clean(title) or name, tuple(sections))
+
+    return parsed
+
+
+def _csv(content: bytes, name: str) -> Document:
+    text = decode(content)
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    rows = ([" ".join(cell.split()) for cell in row] for row in csv.reader(StringIO(text), dialect))
+    try:
+        return Document(name, (Section("", "\n".join(office.records(rows))),))
+    except csv.Error as error:
+        raise Unreadable(f"it is no CSV ({error})") from error
 
 
 def _clean(text: str) -> str:
@@ -213,4 +253,8 @@ _PARSERS: dict[str, Callable[[bytes, str], Document]] = {
     ".htm": _html,
     ".xhtml": _html,
     ".pdf": _pdf,
+    ".docx": _office("docx"),
+    ".xlsx": _office("xlsx"),
+    ".pptx": _office("pptx"),
+    ".csv": _csv,
 }

@@ -1,46 +1,28 @@
 """Search: find the passages that answer a question, by words and by meaning."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from sqlalchemy import Connection
 
-from my_agent.chat.documents import embedding, index, keywords, vectors
+from my_agent import embedding
+from my_agent.chat.documents import index, keywords, ranking, vectors
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.vectors import VectorCache
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 from my_agent.turns import Turns
 
-# Reciprocal rank fusion: a passage scores weight / (SMOOTHING + rank) in each list. With a small
-# value, the first place in one list beats low places in both.
-SMOOTHING = 5
-# Weight of the keyword list: questions seldom use the words of the text. Both values score best in
-# `python -m bench.retrieval`.
-WORDS = 0.5
 # Length of each list, so that a passage that is good in both can win.
 DEPTH = 30
 # Seconds that a question waits for its vector, with its wait for other tenants.
 SECONDS = 20.0
 
 logger = logging.getLogger(__name__)
-# The model computes one question at a time.
-_turns = Turns("embedding")
-
-
-def fuse(by_words: Sequence[int], by_meaning: Sequence[int]) -> list[int]:
-    """Merge two ranked lists of ids by reciprocal rank fusion; ties keep their order.
-
-    Args:
-        by_words: ids from the keyword search, best first.
-        by_meaning: ids from the vector search, best first.
-    """
-    worth: dict[int, float] = {}
-    for ids, weight in ((by_meaning, 1.0), (by_words, WORDS)):
-        for place, each in enumerate(ids, 1):
-            worth[each] = worth.get(each, 0.0) + weight / (SMOOTHING + place)
-    return sorted(worth, key=lambda each: -worth[each])
+# The model computes one question at a time. Short questions do not wait for a row of long ones.
+SHORT = 150
+_short, _long = Turns("embedding-short"), Turns("embedding-long")
 
 
 def has_documents(tenant: str) -> bool:
@@ -50,7 +32,7 @@ def has_documents(tenant: str) -> bool:
 
 
 def search(question: str, tenant: str) -> list[Passage]:
-    """Return the passages that match a question best, best first. Blocks.
+    """Return the passages that answer a question, best first; none if none is relevant. Blocks.
 
     Args:
         question: any text; an empty one finds nothing.
@@ -63,16 +45,14 @@ def search(question: str, tenant: str) -> list[Passage]:
     vector = _embedded(question, tenant)
     cache = _cache(settings.vector_cache_bytes)
     with database().read(tenant) as connection:
-        near: Sequence[int] = ()
-        if vector is not None:
-            near = vectors.nearest(connection, cache, vector, tenant, DEPTH)
-        named = keywords.find(connection, question, tenant, DEPTH)
-        return _passages(connection, tenant, fuse(named, near), settings.passages)
+        found, nearness = candidates(connection, cache, question, vector, tenant)
+    return [found[each] for each in ranking.rank(question, found, nearness, settings.passages)]
 
 
 def _embedded(question: str, tenant: str) -> "embedding.Vectors | None":
     """Return the vector of a question; None if it was not the tenant's turn within `SECONDS`."""
-    future = _turns.submit(tenant, lambda: embedding.of_question(question))
+    turns = _short if len(question) <= SHORT else _long
+    future = turns.submit(tenant, lambda: embedding.of_question(question))
     try:
         return future.result(SECONDS)
     except TimeoutError:
@@ -82,17 +62,40 @@ def _embedded(question: str, tenant: str) -> "embedding.Vectors | None":
         return None
 
 
-def _passages(connection: Connection, tenant: str, ids: Sequence[int], most: int) -> list[Passage]:
-    found = index.fetch(connection, tenant, ids)
-    return _different(found[each] for each in ids if each in found)[:most]
+def candidates(
+    connection: Connection,
+    cache: VectorCache,
+    question: str,
+    vector: "embedding.Vectors | None",
+    tenant: str,
+) -> tuple[dict[int, Passage], dict[int, float]]:
+    """Return the passages that may answer a question, and the cosines of those with a vector.
+
+    Names and identifiers are also searched alone: in a long question their passage may come after
+    many that share ordinary words.
+    """
+    ids = dict.fromkeys(keywords.find(connection, question, tenant, DEPTH))
+    if exact := ranking.exact_words(question):
+        ids |= dict.fromkeys(keywords.find(connection, exact, tenant, DEPTH))
+    if vector is not None:
+        ids |= dict.fromkeys(vectors.nearest(connection, cache, vector, tenant, DEPTH))
+    found = _different(index.fetch(connection, tenant, list(ids)))
+    if vector is None:
+        return found, {}
+    held = index.vectors_of(connection, tenant, list(found))
+    return found, {each: float(other @ vector) for each, other in held.items()}
 
 
-def _different(passages: Iterable[Passage]) -> list[Passage]:
-    """Drop passages with equal text: a tenant may own a copy of a shared document."""
-    first: dict[str, Passage] = {}
-    for passage in passages:
-        first.setdefault(passage.text, passage)
-    return list(first.values())
+def _different(found: Mapping[int, Passage]) -> dict[int, Passage]:
+    """Drop copies: a tenant may own a copy of a shared document.
+
+    Equal sentences in two documents both stay.
+    """
+    first: dict[tuple[str, str, str, int], int] = {}
+    for each in sorted(found):
+        passage = found[each]
+        first.setdefault((passage.title, passage.section, passage.text, passage.number), each)
+    return {each: found[each] for each in first.values()}
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command, interrupt
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.answers import Kind, Question, question, reply_text
+from my_agent.icp_finder.answers import Kind, Question, names_other, question, reply_text, same
 from my_agent.icp_finder.decisions import Decisions
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.message_parser import NO_CONTENT, has_content
@@ -28,17 +28,19 @@ async def journey_guard(state: State) -> Command[Exit]:
     if not state.get("confirmed"):
         return _confirm(state)
     decisions = state["decisions"]
-    if _chosen(state, "enrich") is not None and state.get("last"):
+    turn, wish = state.get("turn"), state.get("heard", NO_CONTENT)["wish"]
+    limited = turn is not None and bool(turn["first"] or turn["numbers"] or turn["name"])
+    answers_it = _chosen(state, "enrich") is not None or (wish == "enrich" and limited)
+    if answers_it and state.get("last"):
         # The answer is about the candidates that were shown, so they must not be replaced by a new
         # search.
         return _cached(state, decisions["reason"])
-    if state.get("heard", NO_CONTENT)["wish"] == "rerun" and not state.get("consent"):
-        asked_for: Decisions = {
-            "use_cached": False,
-            "rerun_icp": True,
-            "reason": "you asked for it",
-        }
-        return _search(state, asked_for)
+    wanted: Decisions = {"use_cached": False, "rerun_icp": True, "reason": prompts.ASKED_FOR}
+    if _chosen(state, "rerun") == "rerun" and not decisions["rerun_icp"]:
+        return _search(state, wanted)
+    if wish == "rerun" and not state.get("consent"):
+        is_sure = turn is None or turn["sure"]
+        return _search(state, wanted) if is_sure else _rerun(state, wanted)
     if decisions["rerun_icp"]:
         return _rerun(state, decisions)
     if decisions["use_cached"]:
@@ -46,9 +48,16 @@ async def journey_guard(state: State) -> Command[Exit]:
     return _say(state, [], asked=None)
 
 
-async def choose(state: State) -> Command[Literal["ingest"]]:
-    """Interrupt until the question is answered; `ingest` reads the answer like any message."""
-    reply = interrupt(state["asking"])
+async def choose(state: State) -> Command[Literal["ingest", "choose"]]:
+    """Interrupt until the question is answered; `ingest` reads the answer like any message.
+
+    An answer that names another question, such as that of a second click, changes nothing.
+    """
+    asking = state.get("asking")
+    reply = interrupt(asking)
+    if asking is not None and names_other(reply, asking):
+        log_action("answer_ignored", state.get("thread_id"), kind=asking["kind"])
+        return Command(goto="choose")
     message = HumanMessage(reply_text(reply))
     return Command(goto="ingest", update={"reply": reply, "messages": [message]})
 
@@ -69,7 +78,9 @@ def _request(state: State, what: Asked, words: str) -> Command[Exit]:
     """Ask for something that the user types rather than chooses."""
     log_action("journey_asked", state.get("thread_id"), what=what)
     parsed = state.get("heard", NO_CONTENT)
-    again = state.get("asked") == what and not has_content(parsed) and parsed["text"].strip()
+    is_data = state.get("turn", {}).get("kind") not in ("question", "feedback", "talk")
+    is_again = state.get("asked") == what and not has_content(parsed)
+    again = is_again and is_data and parsed["text"].strip()
     lead = [prompts.NO_WEBSITE] if again and what in ("website", "customers") else []
     return _say(state, [*lead, words], asked=what)
 
@@ -137,13 +148,14 @@ def _chosen(state: State, kind: Kind) -> str | None:
 
 def _say(state: State, words: list[str], *, asked: Asked | None, **update: Any) -> Command[Exit]:
     """Answer and end the run."""
-    text = "\n\n".join([*state.get("notes", []), *words]) or prompts.UNCHANGED
+    text = "\n\n".join([*state.get("notes", []), *words]) or prompts.HELP
     said = {"messages": [AIMessage(text)], "notes": [], "asked": asked, "answer": None}
     return Command(goto="__end__", update={**said, **update})
 
 
 def _ask(state: State, asking: Question) -> Command[Exit]:
     """Ask in the conversation and wait for the answer."""
+    asking = same(asking, state.get("waiting"))
     lead = [prompts.UNCLEAR] if state.get("unclear") else []
     text = "\n\n".join([*state.get("notes", []), *lead, asking["question"]])
     update = {

@@ -1,5 +1,6 @@
 """Node `return_user_probe`: load the stored company, and detect changes to it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -8,19 +9,33 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from my_agent.icp_finder import prompts, records
-from my_agent.icp_finder.answers import question
-from my_agent.icp_finder.changes import changed_parts, new_website, next_session
+from my_agent.icp_finder.answers import question, same
+from my_agent.icp_finder.changes import (
+    changed_elsewhere,
+    changed_parts,
+    difference,
+    new_website,
+    next_session,
+    unclear_site,
+)
 from my_agent.icp_finder.decisions import Decisions, Signals, decide, signals
 from my_agent.icp_finder.diffs import icp_hash
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import NO_CONTENT, ParsedMessage, combine
+from my_agent.icp_finder.message_parser import (
+    NO_CONTENT,
+    ParsedMessage,
+    combine,
+    has_content,
+)
 from my_agent.icp_finder.model import Snapshot
+from my_agent.icp_finder.page_kinds import KNOWN
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
+from my_agent.icp_finder.turns import is_listing
 from my_agent.user import caller
 
-Exit = Literal["profile_builder", "choose", "__end__"]
+Exit = Literal["profile_builder", "converse", "choose", "__end__"]
 
 
 async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exit]:
@@ -32,6 +47,18 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
     tenant_id = caller(config).tenant_id
     update = _apply_snapshot(await _snapshot(tenant_id, state), state)
     known = cast("State", {**state, **update})
+    if known.get("confirmed") and _removes_industries(known):
+        # A confirmed profile stays searchable.
+        heard = known["heard"]
+        rest = {name: given for name, given in heard["icp"].items() if name != "industries"}
+        notes = [*update.get("notes", state.get("notes", [])), prompts.LAST_INDUSTRY]
+        update |= {"heard": {**heard, "icp": rest}, "notes": notes}
+        known = cast("State", {**state, **update})
+    if (website := _without_role(known, update)) is not None:
+        return _ask_role(known, update, website)
+    known = cast("State", {**state, **update})
+    if not state.get("seeded") and is_side(known):
+        return Command(goto="converse", update=update)
     change, parts = _change(known)
     if not parts:
         return Command(goto="profile_builder", update={**update, "change": None})
@@ -71,6 +98,60 @@ async def _snapshot(tenant_id: str, state: State) -> Snapshot:
     return other if other.profile is not None or not snapshot.profile.confirmed else snapshot
 
 
+def _removes_industries(state: State) -> bool:
+    return state.get("heard", NO_CONTENT)["icp"].get("industries") == []
+
+
+def is_side(state: State) -> bool:
+    """Return whether the message is a side question, feedback or small talk.
+
+    A greeting continues the journey, unless a question waits.
+    """
+    turn = state.get("turn")
+    if turn is None:
+        return False
+    if turn["topic"] == "greeting":
+        return state.get("waiting") is not None
+    only_notes = bool(state.get("notes")) and turn["kind"] == "change"
+    has_nothing = not has_content(state.get("heard", NO_CONTENT))
+    return turn["kind"] in ("question", "feedback", "talk") or (only_notes and has_nothing)
+
+
+def _without_role(state: State, update: dict[str, Any]) -> str | None:
+    """Return a website whose role is unknown. Websites that are no company's own are left out."""
+    parsed = state.get("heard", NO_CONTENT)
+    turn = state.get("turn")
+    if turn is None or turn["kind"] in ("question", "feedback", "talk") or state.get("seeded"):
+        return None
+    own = parsed["website"]
+    others = [each for each in parsed["sites"] if domain(each) not in KNOWN]
+    refused = [each for each in parsed["sites"] if each not in others]
+    if own and domain(own) in KNOWN:
+        refused, own = [own, *refused], None
+    if refused:
+        notes = [prompts.not_company(domain(each)) for each in refused]
+        update["notes"] = [*update.get("notes", state.get("notes", [])), *notes]
+    parsed = {**parsed, "website": own, "sites": others}
+    listing = is_listing(parsed["text"], state.get("asked"))
+    website = unclear_site(state, parsed, listing=listing)
+    if website is not None:
+        parsed = {**parsed, "sites": []}
+    if refused or website is not None:
+        update["heard"] = parsed
+    return website
+
+
+def _ask_role(state: State, update: dict[str, Any], website: str) -> Command[Exit]:
+    """Ask whose website the user has named."""
+    name = domain(website)
+    log_action("domain_asked", state.get("thread_id"), site=name)
+    words = prompts.whose(name)
+    asking = question("domain", words, website=website, domain=name)
+    message = AIMessage("\n\n".join([*update.get("notes", state.get("notes", [])), words]))
+    waiting = {"asking": asking, "waiting": None, "messages": [message], "notes": []}
+    return Command(goto="choose", update={**update, **waiting})
+
+
 def _named(parsed: ParsedMessage) -> str | None:
     """Return the domain of the company that a first message names."""
     others = [] if parsed["customers"] else parsed["sites"]
@@ -81,6 +162,8 @@ def _named(parsed: ParsedMessage) -> str | None:
 def _apply_snapshot(snapshot: Snapshot, state: State) -> dict[str, Any]:
     """Return the state stored in a snapshot, and the decision for it. The decision is logged."""
     seen = signals(snapshot, state["rule_name"], IcpSettings.from_environment(), datetime.now(UTC))
+    if elsewhere := changed_elsewhere(state, snapshot):
+        seen = replace(seen, changed_elsewhere=elsewhere)
     update = {**_stored_state(snapshot, state, seen), "decisions": decide(seen)}
     returns, thread_id = update["is_return_user"], state.get("thread_id")
     log_action("return_user_probe", thread_id, is_return_user=returns, **update["decisions"])
@@ -103,7 +186,11 @@ def _stored_state(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, 
         return known
     company = snapshot.profile.company
     if state.get("site") is None:
-        known["notes"] = [prompts.welcome(company["site"], company["customers"])]
+        welcome = prompts.welcome(company["site"], company["customers"])
+        known["notes"] = [welcome, *state.get("notes", [])]
+    elif seen.changed_elsewhere and snapshot.rule is not None:
+        changed = prompts.changed_elsewhere(seen.changed_elsewhere, snapshot.rule.icp)
+        known["notes"] = [changed, *state.get("notes", [])]
     known |= {"site": company["site"], "customers": company["customers"]}
     return known | ({"icp": snapshot.rule.icp} if snapshot.rule else {})
 
@@ -143,7 +230,7 @@ def _ask(
     state: State, update: dict[str, Any], change: ParsedMessage, parts: tuple[str, ...]
 ) -> Command[Exit]:
     session = next_session(state, change)
-    words = prompts.context_change(prompts.listed(parts))
+    words = prompts.context_change(difference(state, change))
     asking = question(
         "context_change",
         words,
@@ -151,7 +238,11 @@ def _ask(
         website=session["website"],
         new_session=session["request"],
     )
-    notes = [*update.get("notes", []), *([prompts.UNCLEAR] if state.get("unclear") else [])]
+    asking = same(asking, state.get("waiting"))
+    notes = [
+        *update.get("notes", state.get("notes", [])),
+        *([prompts.UNCLEAR] if state.get("unclear") else []),
+    ]
     message = AIMessage("\n\n".join([*notes, words]))
     waiting = {"change": change, "asking": asking, "messages": [message], "notes": []}
     return Command(goto="choose", update={**update, **waiting})

@@ -46,7 +46,7 @@ async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime
         "site": site,
         "customers": customers,
         "icp": icp,
-        "notes": [*state.get("notes", []), *planned.notes],
+        "notes": [*state.get("notes", []), *planned.notes, *_difference(state, site, icp)],
     }
     if failed and state.get("confirmed"):
         # The requested change is impossible, so there is nothing to search for.
@@ -56,6 +56,18 @@ async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime
     if company is not None:
         await _save(state, company, icp, config)
     return update
+
+
+def _difference(state: State, site: Site | None, icp: Icp | None) -> list[str]:
+    """Return what a message has changed about a profile that was shown before."""
+    old, before = state.get("icp"), state.get("site")
+    if old is None or icp is None or before is None or site is None:
+        return []
+    lines = [prompts.changes(old, icp)]
+    if before["domain"] != site["domain"]:
+        lines.insert(0, prompts.website_change(before["domain"], site["domain"]))
+    text = "\n".join(filter(None, lines))
+    return [f"{prompts.CHANGED}\n\n{text}"] if text else []
 
 
 async def _read(planned: Plan, state: State) -> tuple[Site | None, list[Site], bool]:
@@ -99,6 +111,9 @@ async def _icp(
     """Return the ICP after the message; propose one once all websites are known."""
     icp, given = state.get("icp"), parsed["icp"]
     words = "" if has_content(parsed) else parsed["text"].strip()
+    is_side = state.get("turn", {}).get("kind") in ("question", "feedback", "talk")
+    if is_side:
+        words = ""
     if words and state.get("asked") == "industries":
         given = understanding.by_answer(words)
     is_whole = company is not None and len(company["customers"]) == CUSTOMERS
@@ -107,7 +122,7 @@ async def _icp(
             proposed = await _proposed(company, notes, model, state.get("thread_id"))
             return proposed if icp is None else merge_icp(proposed, set_fields(icp))
         if words and not state.get("confirmed") and _is_unclear(state, parsed):
-            return await _revised(icp, company, words, model, state)
+            return _revised(icp, words, state)
     return merge_icp(icp, given) if given else icp
 
 
@@ -126,27 +141,22 @@ async def _proposed(
     return await asyncio.to_thread(understanding.by_words, company)
 
 
-async def _revised(icp: Icp, company: Company, words: str, model: str | None, state: State) -> Icp:
+def _revised(icp: Icp, words: str, state: State) -> Icp:
     """Revise the ICP by the user's free text.
 
-    A model interprets the text. Without one, the text counts as industries if changes were asked
-    for and it names known industries.
+    The text counts as industries if changes were asked for and it names known industries.
     """
-    revised = None
-    try:
-        revised = await understanding.by_model(company, model, words)
-    except understanding.ModelUnusableError as error:
-        problem = type(error.__cause__ or error).__name__
-        log_action("model_fallback", state.get("thread_id"), problem=problem)
     industries = parse_values("industries", words)
-    if revised is None and state.get("asked") == "icp" and ssic.codes(industries):
-        revised = merge_icp(icp, {"industries": industries})
-    return revised or icp
+    if state.get("asked") == "icp" and ssic.codes(industries):
+        return merge_icp(icp, {"industries": industries})
+    return icp
 
 
 def _is_unclear(state: State, parsed: ParsedMessage) -> bool:
     """Return whether the last message answered none of the questions."""
-    asked_again = state.get("asked") == "icp" and not has_content(parsed) and parsed["text"].strip()
+    is_side = state.get("turn", {}).get("kind") in ("question", "feedback", "talk")
+    is_correction = state.get("asked") == "icp" and not is_side
+    asked_again = is_correction and not has_content(parsed) and parsed["text"].strip()
     return state.get("unclear", False) or bool(asked_again)
 
 

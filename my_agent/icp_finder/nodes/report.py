@@ -7,13 +7,13 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import jobs, prompts, records
-from my_agent.icp_finder.answers import question
+from my_agent.icp_finder import feedback, jobs, prompts, records, shortlist
+from my_agent.icp_finder.answers import question, same
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.message_parser import NO_CONTENT
 from my_agent.icp_finder.model import Scored
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.state import Enrichment, Shown, State
+from my_agent.icp_finder.state import Enrichment, Found, Shown, State
 from my_agent.user import caller
 
 
@@ -22,35 +22,41 @@ async def progress_report(
 ) -> Command[Literal["choose", "enrich", "finalize"]]:
     """Show the best candidates once, and ask whether to enrich them."""
     found, settings = state.get("found"), IcpSettings.from_environment()
-    best: list[Scored] = []
     tenant_id = caller(config).tenant_id
-    if found is not None:
-        best = await records.best_candidates(tenant_id, **found, limit=settings.wanted)
+    best = [] if found is None else await _best(tenant_id, found, settings.wanted)
     notes = list(state.get("notes", []))
     if found is None or not best:
         notes.append(prompts.NO_CANDIDATES)
         return Command(goto="finalize", update={"candidates": [], "notes": notes})
     update: dict[str, object] = {"candidates": [_shown(each) for each in best], "reported": found}
+    turn, is_new = state.get("turn"), state.get("reported") != found
+    greets = turn is not None and turn["topic"] == "greeting"
     answer = state.get("answer")
     chosen = answer["value"] if answer and answer["kind"] == "enrich" else None
-    if chosen == "enrich" or state.get("heard", NO_CONTENT)["wish"] == "enrich":
+    wishes = state.get("heard", NO_CONTENT)["wish"] == "enrich"
+    is_sure = turn is None or turn["sure"]
+    if chosen == "enrich" or (wishes and is_sure):
         return Command(goto="enrich", update={**update, "answer": None})
     job = await jobs.find(tenant_id, **found)
-    if state.get("reported") != found:
-        notes.append(prompts.report(best[: settings.run_now_limit], len(best)))
+    if is_new or greets:
+        shown = best[: settings.run_now_limit]
+        notes.append(prompts.report(shown, len(best)))
+        update |= {"view": [each.candidate.key for each in best], "page": len(shown)}
     if job is not None:
         notes.append(prompts.progress(job))
-    if job is not None and job.status not in prompts.ENDED:
+    if job is not None and job.status not in prompts.ENDED and not wishes:
         return Command(goto="finalize", update={**update, "notes": notes})
     if chosen == "later":
         notes.append(prompts.NOT_ENRICHED)
         return Command(goto="finalize", update={**update, "notes": notes, "answer": None})
-    if state.get("reported") == found and not state.get("unclear"):
+    waiting = state.get("waiting")
+    waits = waiting is not None and waiting["kind"] == "enrich"
+    if not (is_new or wishes or waits):
         return Command(goto="finalize", update={**update, "notes": notes})
     if state.get("unclear"):
         notes.append(prompts.UNCLEAR)
     words = prompts.ask_enrichment(len(best), settings.run_now_limit, settings.run_later_limit)
-    asking = question("enrich", words, candidates=len(best))
+    asking = same(question("enrich", words, candidates=len(best)), waiting)
     update |= {"asking": asking, "notes": [], "messages": [AIMessage("\n\n".join([*notes, words]))]}
     return Command(goto="choose", update=update)
 
@@ -67,18 +73,56 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     if found is None:
         raise ValueError("There is nothing to enrich: no candidates have been found")
     keys = [each["key"] for each in state.get("candidates", [])]
+    only = _only(state, keys)
+    if only == []:
+        notes = [*state.get("notes", []), prompts.numbers_unknown(len(keys))]
+        return {"notes": notes}
     now, later = keys[: settings.run_now_limit], keys[settings.run_now_limit :]
+    if only is not None:
+        # The user has named these, and no others.
+        now, later = only[: settings.run_now_limit], []
     done = await jobs.enrich_now(caller(config).tenant_id, **found, keys=now)
-    log_action("enriched", state.get("thread_id"), candidates=len(done), **found)
-    enrichment: Enrichment = {"now": now, "job": None, "queued": 0}
+    read = [each.key for each in done if each.details.get("status") == "read"]
+    failed = [each.key for each in done if each.key not in read]
+    counts = {"candidates": len(read), "failed": len(failed)}
+    log_action("enriched", state.get("thread_id"), **counts, **found)
+    enrichment: Enrichment = {"now": read, "failed": failed, "job": None, "queued": 0}
     notes = [*state.get("notes", []), prompts.enriched(done)]
     later = later[: settings.run_later_limit]
     if later:
         notes.append(await _enqueue(state, config, later, enrichment))
     # Loaded again, because the enrichment has changed the scores.
-    best = await records.best_candidates(caller(config).tenant_id, **found, limit=settings.wanted)
+    best = await _best(caller(config).tenant_id, found, settings.wanted)
     shown = [_shown(each) for each in best]
     return {"enrichment": enrichment, "notes": notes, "candidates": shown}
+
+
+def _only(state: State, keys: Sequence[str]) -> list[str] | None:
+    """Return the candidates that the user has limited the enrichment to; None: no limit."""
+    turn = state.get("turn")
+    if turn is None or turn["kind"] == "answer":
+        return None
+    view = state.get("view") or list(keys)
+    if turn["first"]:
+        return view[: turn["first"]]
+    if turn["numbers"]:
+        return [view[number - 1] for number in turn["numbers"] if number <= len(view)]
+    if not turn["name"]:
+        return None
+    wanted = turn["name"].casefold()
+    shown = state.get("candidates", [])
+    return [
+        each["key"]
+        for each in shown
+        if wanted in (each["name"].casefold(), each["key"].removeprefix("domain:"))
+    ][:1]
+
+
+async def _best(tenant_id: str, found: Found, limit: int) -> list[Scored]:
+    """Return the best candidates in the order of the feedback, without the rejected ones."""
+    every = await records.best_candidates(tenant_id, **found, limit=shortlist.MOST)
+    said = await feedback.feedback_of(tenant_id, found["rule_name"])
+    return feedback.ranked(every, said)[:limit]
 
 
 async def _enqueue(
@@ -101,9 +145,15 @@ async def _enqueue(
 
 async def finalize(state: State) -> State:
     """Send the remaining notes."""
-    notes = state.get("notes", []) or [prompts.UNCHANGED]
+    lead = prompts.UNCLEAR if _is_unclear(state) else prompts.UNCHANGED
+    notes = state.get("notes", []) or [lead, prompts.HELP]
     log_action("finished", state.get("thread_id"), candidates=len(state.get("candidates", [])))
     return {"messages": [AIMessage("\n\n".join(notes))], "notes": [], "consent": False}
+
+
+def _is_unclear(state: State) -> bool:
+    turn = state.get("turn")
+    return turn is not None and turn["kind"] == "unclear"
 
 
 def _shown(scored: Scored) -> Shown:

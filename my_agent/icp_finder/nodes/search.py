@@ -1,18 +1,17 @@
-"""Nodes of the search: on the web first, and in the register if the web finds too few companies."""
+"""Nodes of the search: save what is searched for, search, and fill up from the register."""
 
-import asyncio
-from collections.abc import Sequence
 from typing import Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts, records, register, scoring, ssic
+from my_agent.icp_finder import feedback, prompts, records, register, searching
+from my_agent.icp_finder.decisions import is_older
 from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.discovery import discover
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.message_parser import clean
-from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
+from my_agent.icp_finder.model import Company, Icp
+from my_agent.icp_finder.rereading import reread
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import Found, State
 from my_agent.user import caller
@@ -35,27 +34,70 @@ async def normalize(
         "keywords": clean("keywords", asked["keywords"]),
     }
     tenant_id, rule_name = caller(config).tenant_id, state["rule_name"]
+    company, notes, was_read = await _up_to_date(tenant_id, rule_name, company, state)
     domain = company["site"]["domain"]
-    await records.save_profile(tenant_id, company, confirmed=True)
+    await records.save_profile(tenant_id, company, confirmed=True, was_read=was_read)
     await records.save_rule(tenant_id, domain, rule_name, icp, confirmed=True)
     found: Found = {"rule_name": rule_name, "icp_hash": icp_hash(basis(company, icp))}
-    return Command(goto="refresh_icp", update={"icp": icp, "found": found, "confirmed": True})
-
-
-async def refresh_icp(state: State, config: RunnableConfig) -> dict[str, object]:
-    """Search the web, score the results, and replace the stored candidates by them."""
-    company, icp = _asked(state)
-    settings, discovery_key = IcpSettings.from_environment(), _discovery_key(state)
-    candidates = await discover(company, icp, limit=settings.wanted)
-    await records.save_discovery(
-        caller(config).tenant_id,
-        discovery_key["rule_name"],
-        discovery_key["icp_hash"],
-        basis(company, icp),
-        await _scored(candidates, company, icp),
+    update = {**company, "icp": icp, "found": found, "confirmed": True}
+    return Command(
+        goto="refresh_icp", update={**update, "notes": [*state.get("notes", []), *notes]}
     )
-    log_action("icp_refreshed", state.get("thread_id"), candidates=len(candidates), **discovery_key)
-    return {"discovery_ready": True, "last": discovery_key, "reported": None}
+
+
+async def _up_to_date(
+    tenant_id: str, rule_name: str, company: Company, state: State
+) -> tuple[Company, list[str], bool]:
+    """Read the websites of a stale profile again.
+
+    Returns:
+        The company, sentences for the user, and whether the profile is as old as this moment.
+    """
+    domain, settings = company["site"]["domain"], IcpSettings.from_environment()
+    stored = await records.load_snapshot(tenant_id, domain=domain, rule_name=rule_name)
+    if stored.profile is None or stored.profile.company != company:
+        # The websites were read in this conversation.
+        return company, [], True
+    if not is_older(stored.profile.updated_at, records.now(), settings.profile_staleness_days):
+        return company, [], False
+    again = await reread(company)
+    counts = {"read": len(again.read), "unread": len(again.unread)}
+    log_action("profile_reread", state.get("thread_id"), **counts)
+    # If nothing could be read, the profile is as old as before.
+    return again.company, [prompts.reread(again)], bool(again.read)
+
+
+async def refresh_icp(
+    state: State, config: RunnableConfig
+) -> Command[Literal["decide_strategy", "finalize"]]:
+    """Search the web and the register, and make what was found the new version.
+
+    Without a result, the candidates of the last search stay.
+    """
+    company, icp = _asked(state)
+    tenant_id, discovery_key = caller(config).tenant_id, _discovery_key(state)
+    rule_name = discovery_key["rule_name"]
+    said = feedback.weights(await feedback.feedback_of(tenant_id, rule_name))
+    outcome = await searching.search(tenant_id, rule_name, company, icp, feedback=said)
+    version = outcome.version
+    log_action(
+        "icp_refreshed",
+        state.get("thread_id"),
+        candidates=outcome.kept,
+        version=version and version.number,
+        **outcome.sources,
+        **discovery_key,
+    )
+    notes = [*state.get("notes", []), *prompts.searched(outcome)]
+    if outcome.kept == 0:
+        # The discovery that the thread has worked with so far is untouched.
+        return Command(
+            goto="finalize",
+            update={"notes": notes, "found": None, "discovery_ready": False},
+        )
+    ready = {"notes": notes, "discovery_ready": True, "last": discovery_key}
+    shown = {"reported": None} if version else {}
+    return Command(goto="decide_strategy", update={**ready, **shown})
 
 
 async def decide_strategy(
@@ -69,7 +111,13 @@ async def decide_strategy(
     company, icp = _asked(state)
     # Candidates of an older ICP must not be mixed with companies found for the current one.
     is_current = found["icp_hash"] == icp_hash(basis(company, icp))
-    falls_back = is_current and count < settings.run_now_limit
+    falls_back = (
+        is_current
+        # A search of this run has asked the register already.
+        and not state.get("consent")
+        and count < settings.run_now_limit
+        and not await _has_answered(caller(config).tenant_id, found)
+    )
     log_action("strategy", state.get("thread_id"), candidates=count, ssic_fallback=falls_back)
     return Command(goto="ssic_fallback" if falls_back else "progress_report")
 
@@ -79,24 +127,27 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
     (company, icp), discovery_key = _asked(state), _discovery_key(state)
     tenant_id, settings = caller(config).tenant_id, IcpSettings.from_environment()
     known = await records.best_candidates(tenant_id, **discovery_key, limit=settings.wanted)
-    codes = ssic.codes(icp["industries"])
-    candidates = (
-        await register.find(
-            tenant_id,
-            codes,
-            icp,
-            limit=settings.wanted - len(known),
-            without=[each.candidate.key for each in known],
-        )
-        if codes
-        else []
+    said = await feedback.feedback_of(tenant_id, discovery_key["rule_name"])
+    given = await register.rank(
+        tenant_id,
+        company,
+        icp,
+        limit=settings.wanted - len(known),
+        without=[each.candidate.key for each in known],
+        feedback=feedback.weights(said),
     )
-    if candidates:
-        found = await _scored(candidates, company, icp)
-        await records.add_candidates(tenant_id, **discovery_key, found=found)
-    log_action("ssic_fallback", state.get("thread_id"), codes=codes, candidates=len(candidates))
-    notes = [*state.get("notes", []), prompts.fallback(len(candidates), codes)]
-    return {"notes": notes, "reported": None if candidates else state.get("reported")}
+    count, notes = len(given.found), list(state.get("notes", []))
+    log_action("ssic_fallback", state.get("thread_id"), codes=given.codes, candidates=count)
+    if not count:
+        return {}
+    await records.add_candidates(tenant_id, **discovery_key, found=given.found)
+    return {"notes": [*notes, prompts.fallback(count, given.codes)], "reported": None}
+
+
+async def _has_answered(tenant_id: str, found: Found) -> bool:
+    """Return whether the register was asked for the current version and had companies."""
+    versions = await records.versions(tenant_id, **found)
+    return bool(versions) and versions[0].sources["register"] not in ("not_asked", "empty")
 
 
 def _asked(state: State) -> tuple[Company, Icp]:
@@ -117,12 +168,3 @@ def _discovery_key(state: State) -> Found:
     if found is None:
         raise ValueError("There is nothing to search for: the ICP is not confirmed")
     return found
-
-
-async def _scored(candidates: Sequence[Candidate], company: Company, icp: Icp) -> list[Scored]:
-    """Score the candidates in a thread, because many of them take a while."""
-
-    def score() -> list[Scored]:
-        return [Scored(each, scoring.score(each, company, icp)) for each in candidates]
-
-    return await asyncio.to_thread(score)

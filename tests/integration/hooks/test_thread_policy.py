@@ -315,7 +315,8 @@ async def test_locked_thread_rejects_protocol_commands(ana: Member) -> None:
     command = {"id": 1, "method": "run.start", "params": params}
     answer = await ana.http.post(f"/threads/{thread}/commands", json=command)
     assert answer.status_code < 500
-    assert "thread_locked" in answer.text
+    refused = answer.json()
+    assert (refused["id"], refused["error"], refused["hint"]) == (1, "thread_locked", "create_new")
     assert await _everything(ana, thread) == before
 
 
@@ -329,7 +330,8 @@ async def test_locked_thread_rejects_runs_over_a_web_socket(server: Running, ana
         async with asyncio.timeout(PATIENCE):
             while (answer := json.loads(await socket.recv())).get("id") != 1:
                 pass
-    assert answer["type"] == "error"
+    assert (answer["type"], answer["error"]) == ("error", "thread_locked")
+    assert (answer["hint"], answer["thread_id"]) == ("create_new", thread)
     assert "thread_locked" in answer["message"]
     assert await _everything(ana, thread) == before
 
@@ -434,25 +436,53 @@ async def test_graph_can_pass_its_thread_metadata_to_a_new_thread(ana: Member) -
     assert await ana.policy_statuses(theirs, thread) == ["locked", "open"]
 
 
-async def test_cron_of_a_locked_thread_starts_no_run(server: Running, ana: Member) -> None:
+async def test_cron_of_a_locked_thread_is_disabled(server: Running, ana: Member) -> None:
     thread = await ana.open()
     body = {**RUN, "schedule": "* * * * * *"}
-    cron = await ana.post(f"/threads/{thread}/runs/crons", body)
+    cron = (await ana.post(f"/threads/{thread}/runs/crons", body))["cron_id"]
+
+    async def enabled() -> bool:
+        [found] = await ana.post("/runs/crons/search", {"thread_id": thread})
+        return bool(found["enabled"])
+
     try:
         async with asyncio.timeout(PATIENCE):
             while not await ana.get(f"/threads/{thread}/runs"):
                 await asyncio.sleep(0.05)
+        assert await enabled()
         await ana.open()
         async with asyncio.timeout(PATIENCE):
             while await ana.policy_status(thread) != "locked":
                 await asyncio.sleep(0.05)
         before = await _everything(ana, thread)
+        assert not await enabled()
+        # If a client enables it again, it fires once, in vain, and is disabled again.
+        assert (await ana.http.patch(f"/runs/crons/{cron}", json={"enabled": True})).is_success
         async with asyncio.timeout(PATIENCE):
-            while f'"thread_id": "{thread}", "status": "locked"' not in server.log.read_text():
+            while f'"cron_id": "{cron}", "why": "Thread {thread}' not in server.log.read_text():
                 await asyncio.sleep(0.05)
+        assert not await enabled()
         assert await _everything(ana, thread) == before
     finally:
-        await ana.http.delete(f"/runs/crons/{cron['cron_id']}")
+        await ana.http.delete(f"/runs/crons/{cron}")
+
+
+async def test_history_of_a_locked_thread_is_not_pruned(ana: Member) -> None:
+    thread = await ana.open()
+    await ana.post(f"/threads/{thread}/runs/wait", RUN)
+    await ana.post(f"/threads/{thread}/runs/wait", RUN)
+    other = await ana.open()
+    await ana.post(f"/threads/{other}/runs/wait", RUN)
+    before = await ana.get(f"/threads/{thread}/history?limit=100")
+    of_open = await ana.get(f"/threads/{other}/history?limit=100")
+    body = {"thread_ids": [other, thread], "strategy": "keep_latest"}
+    answer = await ana.http.post("/threads/prune", json=body)
+    assert (answer.status_code, answer.json()["error"]) == (409, "thread_locked")
+    assert await ana.get(f"/threads/{thread}/history?limit=100") == before
+    # A refusal prunes none of them.
+    assert await ana.get(f"/threads/{other}/history?limit=100") == of_open
+    assert (await ana.post("/threads/prune", {**body, "thread_ids": [other]}))["pruned_count"] == 1
+    assert len(await ana.get(f"/threads/{other}/history?limit=100")) == 1
 
 
 async def test_locked_thread_without_state_rejects_writes_with_409(ana: Member) -> None:

@@ -14,8 +14,10 @@ from starlette.responses import PlainTextResponse
 from hooks.thread_settings import ThreadSettings
 from hooks.threads import ThreadPolicy
 from langgraph_runtime_sql.hooks import Reject, request_note
+from langgraph_runtime_sql.ops.threads.end import sweep_hook
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.runtime import current
+from langgraph_runtime_sql.tenancy import scope
 from server.routes import ProductRoutes
 from tests.support import runtime
 from tests.support.operations import row
@@ -50,6 +52,30 @@ async def _opened(website: str = "acme.com") -> UUID:
 
 async def _statuses(*threads: UUID) -> list[str]:
     return [(await runtime.thread(each))["metadata"]["status"] for each in threads]
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ["archived", "open"]),
+        ({"auto_archive_stale_locked": False}, ["locked", "open"]),
+        ({"thread_stale_days": 30}, ["locked", "open"]),
+        ({"thread_policy_agents": ("other",)}, ["locked", "open"]),
+    ],
+    ids=str,
+)
+async def test_sweep_archives_stale_locked_threads_of_contexts_that_nobody_opens(
+    given: dict[str, Any], expected: list[str]
+) -> None:
+    keeps = ThreadPolicy(ThreadSettings(auto_archive_stale_locked=False))
+    current().hooks = keeps
+    threads = [await _opened(), await _opened()]
+    assert await _statuses(*threads) == ["locked", "open"]
+    current().hooks = ThreadPolicy(ThreadSettings(**{"thread_stale_days": 0, **given}))
+    with scope.within(scope.EVERYTHING):
+        await sweep_hook()
+    assert await _statuses(*threads) == expected
 
 
 @pytest.mark.usefixtures("database")

@@ -254,10 +254,12 @@ async def test_concurrent_resumes_lock_the_old_thread_once(server: Running, ana:
         *(_resume(ana, thread, website="beta.io") for _ in range(20)),
         *(_resume(ana, thread, website="gamma.org") for _ in range(20)),
     )
-    assert {answer["action"] for answer in answers} == {"create"}
+    # The first request of a context opens a thread, and the others get it.
+    assert [answer["action"] for answer in answers].count("create") == 2
     made = [answer["thread_id"] for answer in answers]
     for half in (made[:20], made[20:]):
-        assert sorted(await ana.policy_statuses(*half)) == ["locked"] * 19 + ["open"]
+        assert len(set(half)) == 1
+    assert await ana.policy_statuses(made[0], made[20]) == ["open", "open"]
     old = await ana.metadata(thread)
     assert (old["status"], old["reason"]) == ("locked", "context_changed")
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]

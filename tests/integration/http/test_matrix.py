@@ -44,6 +44,7 @@ PUBLIC = {"/", "/ok", "/health", "/info", "/openapi.json"}
 
 # Routes that other users of the tenant may use: the tenant's assistants and scores.
 SHARED = {
+    "GET /api/documents",
     "GET /export/latest_scores.csv",
     "GET /assistants/{assistant_id}",
     "GET /assistants/{assistant_id}/graph",
@@ -111,21 +112,39 @@ PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": M
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # The product's graphs that have their own routes.
-OURS = ("chat", "icp_finder", "tutor")
+OURS = ("chat", "diagnosis", "icp_finder", "research", "tutor")
 TUTORED = ("messages", "corrections", "summary")
+RESEARCHED = ("progress", "report", "state")
+CONTROLLED = ("cancel", "finish", "pause", "resume")
+DIAGNOSED = ("state", "events", "timeline", "report")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
         Ask({"question": "Who are you?"}, creates=True),
-        Ask({"question": "Who are you?", "thread_id": "{thread_id}"}),
+        Ask({"question": "Who are you?", "thread_id": "{thread_id}"}, creates=True),
         Ask({"question": ""}),
     ],
+    "GET /api/documents": NOTHING,
+    "PUT /api/documents/{name}": NOTHING,
+    "DELETE /api/documents/{name}": NOTHING,
     "POST /tutor/chat": [
         Ask({"message": "Hello there."}, creates=True),
         Ask({"message": "Hello there.", "thread_id": "{thread_id}"}),
         Ask({"message": ""}),
     ],
     **{f"GET /tutor/threads/{{thread_id}}/{what}": NOTHING for what in TUTORED},
+    "GET /tutor/profile": NOTHING,
+    "PATCH /tutor/profile": [Ask({"level": "B1"}, creates=True), Ask({"level": "B9"})],
+    "DELETE /tutor/profile": NOTHING,
+    "DELETE /tutor/profile/mistakes/{mistake_id}": NOTHING,
+    "GET /tutor/exercises": NOTHING,
+    "POST /tutor/exercises/{mistake_id}": [Ask({"answer": "I have an apple."}), Ask()],
+    **{f"GET /research/{{project_id}}/{what}": NOTHING for what in RESEARCHED},
+    **{f"POST /research/{{project_id}}/{what}": NOTHING for what in CONTROLLED},
+    **{f"GET /diagnosis/{{thread_id}}/{what}": NOTHING for what in DIAGNOSED},
+    "GET /diagnosis/{thread_id}/state": [Ask(), Ask(query="at_seq=2"), Ask(query="at=x")],
+    "POST /diagnosis/{thread_id}/replay": NOTHING,
+    "POST /diagnosis/{thread_id}/events": [Ask({"events": [{"text": "x"}]}), Ask()],
     "GET /export/latest_scores.csv": NOTHING,
     "GET /metrics": NOTHING,
     "GET /revocations": NOTHING,
@@ -257,6 +276,15 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"id": 1, "method": "agent.getTree", "params": {}}),
         Ask({"id": 1, "method": "state.get", "params": {}}),
     ],
+    # Last: its runs work in the background.
+    "POST /research": [
+        Ask({"question": "What does Skarra cost?", "limits": {"fetches": 0}}, creates=True),
+        Ask(
+            {"question": "What is it?", "project_id": "{project_id}", "limits": {"fetches": 0}},
+            creates=True,
+        ),
+        Ask({"question": ""}),
+    ],
 }
 
 # Requests without a valid token: a prefix of the path, and headers.
@@ -355,13 +383,24 @@ def furnish(url: str) -> dict[str, str]:
         lesson = make("/threads", {})["thread_id"]
         said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
         make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
+        project = make("/threads", {})["thread_id"]
+        # Without fetches it ends at once, with a report that found nothing.
+        asked = {"question": f"What does {MARK} cost?", "limits": {"fetches": 0}}
+        make(f"/threads/{project}/runs/wait", {"assistant_id": "research", "input": asked})
+        incident = make("/threads", {})["thread_id"]
+        seen = f"2026-03-02 09:40:00 ERROR [pay] no space left on device: {MARK}"
+        said = {"messages": [{"role": "user", "content": seen}]}
+        make(f"/threads/{incident}/runs/wait", {"assistant_id": "diagnosis", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
+        make("/api/documents/notes.md", {"mark": MARK}, "PUT")
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
         make("/store/items", item, "PUT")
     return {
         "thread_id": thread,
         "lesson_id": lesson,
+        "project_id": project,
+        "incident_id": incident,
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -380,7 +419,8 @@ def score(database_url: str) -> None:
 
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
-    names = ("thread_id", "lesson_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
+    names: tuple[str, ...] = ("thread_id", "lesson_id", "project_id", "incident_id", "run_id")
+    names += ("assistant_id", "cron_id", "checkpoint_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -400,6 +440,8 @@ def send(
     if path.startswith("/tutor/"):
         # The tutor's routes serve its own threads only.
         ids = {**ids, "thread_id": ids["lesson_id"]}
+    if path.startswith("/diagnosis/"):
+        ids = {**ids, "thread_id": ids["incident_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
     body = None if method in ("GET", "HEAD") else filled(ask.body, ids)
     answer = client.request(method, url, json=body)
@@ -479,7 +521,25 @@ def test_foreign_object_is_answered_like_a_missing_one(world: World, row: str, n
         assert world.first <= after, f"{who}: something of Ada's was changed or deleted"
         if not ask.creates and not shared:
             assert before == after, f"{who}: something was made"
-        before = after
+        # Runs of projects work in the background.
+        before = settled(world) if row == "POST /research" else after
+
+
+def settled(world: World) -> set[tuple[str, ...]]:
+    """Return every row when no research project is active any more."""
+    rows = world.dump()
+    until = time.monotonic() + 60
+    while (
+        any(
+            row[0] == "research_projects" and not {"'queued'", "'running'"}.isdisjoint(row)
+            for row in rows
+        )
+        or rows != world.dump()
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+        rows = world.dump()
+    return rows
 
 
 def _answered_as_if_absent(world: World, row: str, ask: Ask, who: str, shared: bool) -> str | None:

@@ -18,10 +18,13 @@ import pytest
 from click.testing import CliRunner
 
 from my_agent import database as products
+from my_agent.diagnosis import log as diagnosis
+from my_agent.diagnosis.verify import verify
 from my_agent.icp_finder import records
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
 from server.cli import main
 from tests.support import databases
+from tests.support.diagnosis import note, opened
 from tests.support.processes import (
     GRAPHS,
     ROOT,
@@ -263,6 +266,9 @@ async def fill_products(folder: Path) -> None:
     await records.save_rule("local", "acme.com", "Default ICP", icp, confirmed=True)
     basis: Any = {"website": "acme.com", "customers": [], "icp": {**icp, "ratio": 1e22}}
     await records.save_discovery("local", "Default ICP", "hash", basis, found)
+    with products.database().write("local") as connection:
+        diagnosis.append(connection, "local", "incident", opened())
+        diagnosis.append(connection, "local", "incident", [note("é \0 \N{PILE OF POO}")] * 300)
     products.close()
     products.use(None)
 
@@ -407,6 +413,16 @@ def test_moved_documents_answer_as_before(moved: Moved, api: httpx.Client) -> No
     answer, citations = ask_documents(api)
     assert [answer, citations] == list(moved.answers["cited"])
     assert "six levels" in citations[0]["text"]
+
+
+def test_moved_session_of_the_diagnosis_is_whole_and_continues(moved: Moved) -> None:
+    products.use(moved.target)
+    with products.database().write("local") as connection:
+        assert verify(connection, "local", "incident", None) == (305, True, "whole", None)
+        assert diagnosis.moment(connection, "local", "incident", at_seq=260).read == 10
+        assert diagnosis.append(connection, "local", "incident", [note()]).seq == 306
+    products.close()
+    products.use(None)
 
 
 def test_moved_pending_run_is_executed(moved: Moved, api: httpx.Client) -> None:

@@ -49,7 +49,8 @@ def echo(received: Received) -> Reply:
     """Answer as a model that rewrites nothing and repeats the question."""
     last = str(received.body["messages"][-1]["content"])
     asked = last.rpartition("Last question: ")[2]
-    return say(asked if asked != last else f"About {last} [1].")
+    answered = last.rpartition("\n\nQuestion: ")[2]
+    return say(asked if asked != last else f"About {answered} [1].")
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,7 @@ def server(
         "OPENAI_BASE_URL": endpoint.base_url,
         "OPENAI_MAX_RETRIES": "0",
         "CHAT_QUESTION_MAX_LENGTH": "100",
+        "CHAT_DOCUMENT_MAX_BYTES": "2000000",
     }
     with served(folder, CONFIG, **settings) as running:
         for tenant, documents in DOCUMENTS.items():
@@ -115,15 +117,19 @@ async def test_question_starts_a_conversation(ada: Api, model: OpenAIServer) -> 
     assert (first["answer"], first["citations"]) == ("Forty.", [])
     second = await ask(ada, SECOND, first["thread_id"])
     assert (second["thread_id"], second["answer"]) == (first["thread_id"], "Six [1].")
-    assert second["citations"] == [
-        {
-            "number": 1,
-            "title": "Skarra Light",
-            "section": "Tower",
-            "passage": 1,
-            "text": "It has six levels.",
-        }
-    ]
+    [citation] = second["citations"]
+    assert citation.pop("document_id")
+    assert citation == {
+        "number": 1,
+        "title": "Skarra Light",
+        "section": "Tower",
+        "passage": 1,
+        "text": "It has six levels.",
+        "path": "skarra.md",
+        "page": None,
+        "start": 0,
+        "end": 18,
+    }
     state = await ada.get(f"/threads/{first['thread_id']}/state")
     assert state["values"]["main_question"] == "How many levels does Skarra Light have?"
     assert [each["type"] for each in state["values"]["messages"]] == ["human", "ai"] * 2
@@ -242,11 +248,95 @@ async def test_body_that_is_not_json_is_rejected(ada: Api) -> None:
         assert answer.json()["detail"]
 
 
+async def test_client_makes_the_id_of_its_thread(ada: Api, model: OpenAIServer) -> None:
+    mine = str(uuid4())
+    for number in (1, 2):
+        assert (await ask(ada, f"{FIRST} {number}", mine))["thread_id"] == mine
+    state = await ada.get(f"/threads/{mine}/state")
+    assert len(state["values"]["messages"]) == 4
+
+
+async def test_form_is_answered(server: Running, model: OpenAIServer) -> None:
+    headers = {**bearer(token()), "content-type": "application/x-www-form-urlencoded"}
+    async with client(server, **headers) as api:
+        answer = await api.http.post("/api/ask", content="question=How+tall+is+it%3F&thread_id=")
+        assert answer.status_code == 200 and answer.json()["answer"]
+        for content in ("thread_id=x", "question=x&other=1", "question="):
+            assert (await api.http.post("/api/ask", content=content)).status_code == 422
+        files = await api.http.post(
+            "/api/ask",
+            content=b"--x--",
+            headers={"content-type": "multipart/form-data; boundary=x"},
+        )
+        assert files.status_code == 415 and "URL-encoded" in files.json()["detail"]
+
+
+async def test_uploaded_document_is_found_listed_and_deleted(
+    server: Running, ada: Api, model: OpenAIServer
+) -> None:
+    text = b"# Violet Plan\n\nThe budget of project ZX-881 is 12,500 crowns.\n"
+    stored = await ada.http.put("/api/documents/plan%20b.md", content=text)
+    assert stored.status_code == 200, stored.text
+    document = stored.json()
+    assert (document["name"], document["title"], document["passages"]) == (
+        *("plan b.md", "Violet Plan", 1),
+    )
+    model.enqueue(say("12,500 crowns [1]."))
+    [citation] = (await ask(ada, "What is the budget of ZX-881?"))["citations"]
+    assert (citation["document_id"], citation["path"]) == (document["document_id"], "plan b.md")
+    assert (await ada.get("/api/documents"))["documents"] == [document]
+    assert (await ada.get("/api/documents?after=plan%20b.md"))["documents"] == []
+    # Another tenant sees, finds and deletes none of it.
+    async with someone(server, "globex", "ada") as other:
+        assert (await other.get("/api/documents"))["documents"] == []
+        assert (await other.http.delete("/api/documents/plan%20b.md")).status_code == 404
+        await ask(other, "What is the budget of ZX-881?")
+        assert "12,500" not in json.dumps(model.bodies[-1])
+    # The same name replaces the document.
+    again = await ada.http.put("/api/documents/plan%20b.md", content=b"# Violet Plan\n\nNew.\n")
+    assert again.json()["document_id"] != document["document_id"]
+    assert (await ada.http.delete("/api/documents/plan%20b.md")).status_code == 204
+    assert (await ada.get("/api/documents"))["documents"] == []
+    assert (await ada.http.delete("/api/documents/plan%20b.md")).status_code == 404
+
+
+async def test_upload_reports_its_progress(ada: Api, model: OpenAIServer) -> None:
+    text = "# Long\n\n" + "\n".join(f"## {number}\n\nText {number}.\n" for number in range(20))
+    answer = await ada.http.put("/api/documents/long.md", content=text.encode(), headers=EVENTS)
+    events = [line for line in answer.text.splitlines() if line.startswith("event: ")]
+    assert events[:2] == ["event: progress"] * 2 and events[-1] == "event: document"
+    assert (await ada.http.delete("/api/documents/long.md")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "said"),
+    [
+        ("a.exe", b"x", 422, "must end with one of"),
+        ("a.md", b"", 422, "empty"),
+        ("a.docx", b"PK no zip", 422, "damaged"),
+        ("a.md", b"x" * 3_000_000, 413, "CHAT_DOCUMENT_MAX_BYTES"),
+    ],
+)
+async def test_bad_upload_is_refused(
+    ada: Api, name: str, content: bytes, status: int, said: str
+) -> None:
+    answer = await ada.http.put(f"/api/documents/{name}", content=content)
+    assert answer.status_code == status and said in answer.json()["detail"]
+    assert (await ada.get("/api/documents"))["documents"] == []
+
+
+async def test_description_contains_the_product_routes(ada: Api) -> None:
+    paths = (await ada.get("/openapi.json"))["paths"]
+    assert paths["/api/ask"]["post"]["requestBody"]["required"] is True
+    assert set(paths["/api/documents/{name}"]) == {"put", "delete"}
+    assert "/tutor/chat" in paths and "/threads" in paths
+
+
 @pytest.mark.parametrize("accept", [{}, EVENTS])
 async def test_unknown_thread_is_rejected(
     ada: Api, model: OpenAIServer, accept: dict[str, str]
 ) -> None:
-    for thread_id in (str(uuid4()), "nonsense", "", "../threads"):
+    for thread_id in ("nonsense", "", "../threads"):
         body = {"question": FIRST, "thread_id": thread_id}
         answer = await ada.http.post("/api/ask", json=body, headers=accept)
         assert answer.status_code == 404, thread_id
@@ -286,11 +376,11 @@ async def test_concurrent_questions_are_answered_in_turn(ada: Api, model: OpenAI
     thread = (await ask(ada, FIRST))["thread_id"]
     questions = [f"Question {number}?" for number in range(3)]
     answers = await asyncio.gather(*(ask(ada, question, thread) for question in questions))
-    assert [each["answer"] for each in answers] == [f"About {each} [1]." for each in questions]
+    assert [each["answer"] for each in answers] == [f"About {each}." for each in questions]
     state = await ada.get(f"/threads/{thread}/state")
     said = [each["content"] for each in state["values"]["messages"]]
     pairs = list(zip(said[::2], said[1::2], strict=True))
-    assert sorted(pairs[1:]) == [(each, f"About {each} [1].") for each in questions]
+    assert sorted(pairs[1:]) == [(each, f"About {each}.") for each in questions]
 
 
 async def test_answers_use_the_tenants_own_documents(server: Running, model: OpenAIServer) -> None:
@@ -298,7 +388,7 @@ async def test_answers_use_the_tenants_own_documents(server: Running, model: Ope
     for tenant in ("acme", "globex", "initech"):
         async with someone(server, tenant, "ada") as api:
             await ask(api, "What is the plan for the tower?")
-            prompts[tenant] = model.bodies[-1]["messages"][0]["content"]
+            prompts[tenant] = model.bodies[-1]["messages"][-1]["content"]
     assert ["violet" in prompts[each] for each in prompts] == [True, False, False]
     assert ["sink" in prompts[each] for each in prompts] == [False, True, False]
     assert all("It has six levels." in each for each in prompts.values())
@@ -351,7 +441,7 @@ async def test_history_of_200_turns_is_cut_to_the_window(
     for question in (FIRST, SECOND):
         assert (await ask(ada, question, thread))["answer"] == f"About {question} [1]."
     rewriting, answering = model.bodies[-2:]
-    said = [each["content"] for each in answering["messages"][1:]]
+    said = [each["content"].rpartition("\n\nQuestion: ")[2] for each in answering["messages"][1:]]
     # The last pair is the question directly before this one.
     turns = range(201 - PAIRS, 200)
     assert said == [
@@ -398,4 +488,4 @@ def test_ingest_error_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
     picture = ingest(tmp_path / "picture.png", tmp_path)
     assert picture.exit_code == 0
-    assert "skipped picture.png: documents are .htm" in picture.stderr
+    assert "skipped picture.png: documents are .csv, .docx, .htm" in picture.stderr

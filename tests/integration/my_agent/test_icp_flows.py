@@ -86,6 +86,10 @@ async def new_user(ann: Person) -> AsyncIterator[None]:
     assert "did not understand" in await ann.answer("Well...")
     assert ann.asked == "confirm_icp"
     assert "regions: Singapore" in await ann.answer("regions: Singapore")
+    said = await ann.answer("Yes, but only in Johor")
+    assert ann.asked == "confirm_icp"
+    assert "regions: Singapore → Johor" in said
+    await ann.answer("regions: Singapore")
     said = await ann.answer("yes")
     assert ann.asked == "enrich"
     assert ann.values["discovery_ready"]
@@ -153,10 +157,13 @@ async def change_and_continue(ann: Person) -> AsyncIterator[None]:
     await ann.answer("later")
     said = await ann.say("We sell to others now. Industries: software development")
     assert ann.asked == "context_change"
-    assert "industries changed" in said
+    assert "industries: Wholesale trade → software development" in said
+    asked = ann.question["id"]
     yield
-    assert "did not understand" in await ann.answer("yes")
+    assert "did not understand" in await ann.answer("perhaps")
     assert ann.question["details"]["changed"] == ["industries"]
+    # The same question, asked again.
+    assert ann.question["id"] == asked
     said = await ann.answer({"choice": "continue"})
     assert ann.asked == "enrich"
     assert ann.values["decisions"] == {
@@ -238,9 +245,11 @@ async def enrichment(ann: Person) -> AsyncIterator[None]:
     candidates = ann.values["candidates"]
     yield
     said = await ann.answer("yes")
-    assert "I have enriched 10 companies" in said
+    # Without a network the websites of the register's companies are not known.
+    assert "I could enrich none of 10 companies" in said
+    assert "no website of this company is known" in said
     done = ann.values["enrichment"]
-    assert done["now"] == [each["key"] for each in candidates[:10]]
+    assert (done["now"], done["failed"]) == ([], [each["key"] for each in candidates[:10]])
     assert done["queued"] == len(candidates[10:50])
     await ann.open(website=ann.website)
     await ann.say("Run enrichment")
@@ -250,6 +259,61 @@ async def enrichment(ann: Person) -> AsyncIterator[None]:
     async with asyncio.timeout(2 * PATIENCE):
         while "is done" not in await ann.say("How far is it?"):
             await asyncio.sleep(0.2)
+
+
+async def candidates(ann: Person) -> AsyncIterator[None]:
+    """A user talks about the candidates; the waiting question stays, and nothing else happens."""
+    await ann.settle()
+    asked, first = ann.question["id"], ann.values["candidates"][0]
+    count = len(ann.values["candidates"])
+    assert first["name"] in await ann.answer("show me my candidates")
+    assert f"11 to 20 of {count}" in await ann.answer("more")
+    said = await ann.answer("why is 1 first?")
+    assert f"1. {first['name']}: " in said
+    assert "- industry: " in said
+    assert "From the register of companies" in said
+    assert "no longer show" in await ann.answer("reject 1 because it is too small")
+    assert (ann.asked, ann.question["id"]) == ("enrich", asked)
+    yield
+    assert f"- {first['name']}: it is too small" in await ann.answer("which ones did I reject?")
+    said = await ann.answer("show my candidates again")
+    assert first["name"] not in said
+    assert f"of {count - 1}:" in said
+    assert await ann.answer("thanks") == "You are welcome.\n\nSo: shall I enrich your candidates?"
+    assert ann.values.get("enrichment") is None
+    said = await ann.answer("Just the first two, please")
+    assert "I could enrich none of 2 companies" in said
+    assert len(ann.values["enrichment"]["failed"]) == 2
+    assert ann.values["enrichment"]["job"] is None
+    # A new session knows the feedback.
+    await ann.open(website=ann.website)
+    assert first["name"] not in await ann.say("Hello")
+    assert "forgotten what you said" in await ann.answer(f"restore {first['name']}")
+    assert f"of {count}" in await ann.answer("show my candidates")
+
+
+async def side_questions(ann: Person) -> AsyncIterator[None]:
+    """A website in a sentence changes nothing, and side questions are answered."""
+    await ann.settle()
+    await ann.answer("later")
+    before = {key: ann.values[key] for key in ("site", "customers", "icp", "last")}
+    assert "not among your candidates" in await ann.say("Is icebox.sg a good candidate for us?")
+    assert "left out beta.com" in await ann.say("add beta.com as a customer")
+    assert "own website" in await ann.say("we are on https://www.linkedin.com/company/acme")
+    assert "- regions: " in await ann.say("Which regions are you searching?")
+    assert "Hello" not in await ann.say("thanks")
+    assert "Whose website is beta.com" in await ann.say("I saw beta.com yesterday")
+    assert ann.asked == "domain"
+    yield
+    assert "changed nothing" in await ann.answer("just mentioned")
+    said = await ann.say("drop wholesale, and our website is now http://other.example")
+    assert ann.asked == "context_change"
+    assert f"website: {ann.tenant}.example → other.example" in said
+    assert "With “yes” I change the data" in await ann.answer("what would that do?")
+    await ann.answer("no")
+    assert ann.asked is None
+    assert {key: ann.values[key] for key in before} == before
+    assert (await ann.metadata())["context_key"] == f"domain:{ann.tenant}.example"
 
 
 FLOWS: list[Flow] = [
@@ -262,6 +326,8 @@ FLOWS: list[Flow] = [
     change_of_icp_and_new_session,
     stale_discovery,
     enrichment,
+    candidates,
+    side_questions,
 ]
 
 
@@ -312,6 +378,78 @@ async def _cut_off(reader: Person, server: Running) -> str:
     server.process.wait()
     reader.sites.release()
     return run["run_id"]
+
+
+# --- double clicks -------------------------------------------------------------
+
+
+async def test_second_click_does_not_answer_the_next_question(ann: Person) -> None:
+    await ann.open()
+    await ann.say(f"Our website is {ann.website}")
+    await ann.say(ann.customers)
+    assert ann.asked == "confirm_icp"
+    clicks = [ann.sdk.runs.wait(ann.thread or "", AGENT, command={"resume": "yes"}) for _ in "12"]
+    answers: Any = await asyncio.gather(*clicks)
+    assert [each["__interrupt__"][0]["value"]["kind"] for each in answers] == ["enrich", "enrich"]
+    assert await _enriched(ann) is None
+    # The same as messages, which a client sends to a thread without a question as well.
+    sent = [ann.sdk.runs.wait(ann.thread or "", AGENT, input=_message("later")) for _ in "12"]
+    await asyncio.gather(*sent)
+    assert await _enriched(ann) is None
+
+
+async def test_message_sent_before_the_question_does_not_answer_it(ann: Person) -> None:
+    await ann.open()
+    await ann.say(f"Our website is {ann.website}")
+    await ann.say(ann.customers)
+    sent = [ann.sdk.runs.wait(ann.thread or "", AGENT, input=_message("yes")) for _ in "12"]
+    answers: Any = await asyncio.gather(*sent)
+    assert [each["__interrupt__"][0]["value"]["kind"] for each in answers] == ["enrich", "enrich"]
+    assert await _enriched(ann) is None
+
+
+async def test_answer_that_names_another_question_is_ignored(ann: Person) -> None:
+    await ann.settle()
+    asked = ann.question["id"]
+    await ann.answer({"choice": "enrich", "question": "0" * 32})
+    assert (ann.asked, ann.question["id"]) == ("enrich", asked)
+    assert await _enriched(ann) is None
+    await ann.answer({"choice": "later", "question": asked})
+    assert ann.asked is None
+    # A click at a question that is closed does nothing.
+    await ann.answer({"choice": "enrich", "question": asked})
+    assert await _enriched(ann) is None
+
+
+async def test_session_is_chosen_by_its_name(ann: Person) -> None:
+    await ann.open(website="http://one.example")
+    first = ann.thread
+    await ann.open(website="http://two.example")
+    values: Any = await ann.sdk.runs.wait(None, AGENT, input=_message("Hello"))
+    assert "Which one would you like to continue" in values["messages"][-1]["content"]
+    values = await ann.sdk.runs.wait(None, AGENT, input=_message("one.example, please"))
+    assert values["thread_id"] == first
+
+
+async def test_client_cannot_write_the_state_of_the_finder(ann: Person) -> None:
+    await ann.open()
+    await ann.say("Hello")
+    state = {"values": {"site": {"website": "x"}}}
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        await ann.sdk.http.post(f"/threads/{ann.thread}/state", json=state)
+    assert refused.value.response.status_code == 422
+    assert "`site`" in refused.value.response.text
+    assert "`messages`" in refused.value.response.text
+    assert "5 best customers" in await ann.say(ann.website)
+    steps = [{"updates": [{"values": {"icp": {}}, "as_node": "ingest"}]}]
+    body = {"metadata": {"graph_id": AGENT}, "supersteps": steps}
+    # The thread is created, and the answer says why its state was not written.
+    assert "does not take `icp`" in str(await ann.sdk.http.post("/threads", json=body))
+
+
+async def _enriched(ann: Person) -> Any:
+    state: Any = await ann.sdk.threads.get_state(ann.thread or "")
+    return state["values"].get("enrichment")
 
 
 # --- tenants -------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -145,9 +146,20 @@ def test_other_writers_are_not_blocked_between_batches(file: Path, tmp_path: Pat
     assert kept == [500, 1000, 1200]
 
 
+async def found_in(
+    tenant: str, *industries: str, limit: int = 10, without: Any = (), **more: list[str]
+) -> list[Candidate]:
+    """Return the best companies of the register."""
+    site: Any = {"website": "https://acme.com", "domain": "acme.com", "name": "A", "about": ""}
+    asked: Any = {**icp(**more), "industries": list(industries)}
+    company: Any = {"site": site, "customers": []}
+    given = await register.rank(tenant, company, asked, limit=limit, without=without)
+    return [each.candidate for each in given.found]
+
+
 async def test_only_live_companies_of_the_industry_are_found(file: Path) -> None:
     assert ingest(MADE_UP, file).exit_code == 0
-    found = await register.find("t1", ssic.codes(["restaurants"]), icp(), limit=100)
+    found = await found_in("t1", "Food and drink service", limit=100)
     assert found
     assert all(ssic.covers("56", candidate.ssic) for candidate in found)
     dead = count(file, "NOT is_live AND primary_ssic BETWEEN '56000' AND '56999'")
@@ -158,8 +170,8 @@ async def test_only_live_companies_of_the_industry_are_found(file: Path) -> None
     assert dead > 0
     assert {candidate.source for candidate in found} == {"register"}
     assert all(candidate.key == f"uen:{candidate.uen}" for candidate in found)
-    assert await register.find("t1", [], icp(), limit=10) == []
-    assert await register.find("t1", ["56"], icp(), limit=0) == []
+    assert await found_in("t1", "xyzzy") == []
+    assert await found_in("t1", "Food and drink service", limit=0) == []
 
 
 async def test_main_activity_ranks_first_and_industries_alternate(
@@ -171,7 +183,7 @@ async def test_main_activity_ranks_first_and_industries_alternate(
         "201900006F,F,Live,47711,na",
     )
     assert ingest(write(tmp_path / "r.csv", *rows), file).exit_code == 0
-    names = [each.name for each in await register.find("t1", ["62", "I"], icp(), limit=10)]
+    names = [each.name for each in await found_in("t1", "62", "I")]
     assert names == ["A", "D", "B", "C", "A BESIDE"]
 
 
@@ -180,19 +192,18 @@ async def test_keyword_matches_rank_first_and_known_ones_are_left_out(
 ) -> None:
     rows = ("201900001A,ALPHA,Live,62011,na", "201900002B,ROBOT 100%,Live,62011,na")
     assert ingest(write(tmp_path / "r.csv", *rows), file).exit_code == 0
-    found = await register.find("t1", ["62"], icp(keywords=["robot", " "]), limit=10)
+    found = await found_in("t1", "62", keywords=["robot", " "])
     assert [each.name for each in found] == ["ROBOT 100%", "ALPHA"]
-    found = await register.find("t1", ["62"], icp(keywords=["%"]), limit=1)
+    found = await found_in("t1", "62", keywords=["%"], limit=1)
     assert [each.name for each in found] == ["ROBOT 100%"]
     known = {"uen:201900001A", "domain:x.com"}
-    found = await register.find("t1", ["62"], icp(), limit=10, without=known)
-    assert uens(found) == ["201900002B"]
+    assert uens(await found_in("t1", "62", without=known)) == ["201900002B"]
 
 
 async def test_register_matches_only_regions_around_singapore(file: Path) -> None:
     assert ingest(MADE_UP, file).exit_code == 0
-    assert await register.find("t1", ["62"], icp(regions=["Germany"]), limit=10) == []
-    assert await register.find("t1", ["62"], icp(regions=["Germany", "asia"]), limit=10)
+    assert await found_in("t1", "62", regions=["Germany"]) == []
+    assert await found_in("t1", "62", regions=["Germany", "asia"])
 
 
 async def test_register_of_a_tenant_is_private(file: Path, tmp_path: Path) -> None:
@@ -201,5 +212,5 @@ async def test_register_of_a_tenant_is_private(file: Path, tmp_path: Path) -> No
     assert ingest(shared, file).exit_code == 0
     assert ingest(own, file, "--tenant", "t1").exit_code == 0
     assert count(file) == 3
-    assert len(await register.find("t1", ["62"], icp(), limit=10)) == 2
-    assert uens(await register.find("t2", ["62"], icp(), limit=10)) == ["201900001A"]
+    assert len(await found_in("t1", "62")) == 2
+    assert uens(await found_in("t2", "62")) == ["201900001A"]

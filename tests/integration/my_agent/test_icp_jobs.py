@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -188,7 +188,13 @@ async def test_enrichment_stores_details_and_new_score(world: World) -> None:
     [best] = await records.best_candidates(tenant, RULE, "h1", limit=1)
     assert best.candidate == done
     # The size and the keywords of the website match.
-    assert (best.score.parts["size"], best.score.parts["keywords"]) == (0.1, 0.2)
+    parts = best.score.parts
+    assert parts == {
+        "keywords": pytest.approx(0.2 / 0.35, abs=1e-3),
+        "size": pytest.approx(0.1 / 0.35, abs=1e-3),
+        "website": pytest.approx(0.05 / 0.35, abs=1e-3),
+    }
+    assert {each["part"] for each in best.score.evidence} == parts.keys()
 
 
 async def test_enriching_again_reads_nothing(world: World) -> None:
@@ -222,6 +228,34 @@ async def test_unreadable_website_is_recorded(world: World) -> None:
     done = await jobs.enrich_now(tenant, RULE, "h1", [*keys, "uen:1"])
     assert [each.details["status"] for each in done] == ["read", "unreadable", "read", "no_website"]
     assert done[1].details["note"] == "127.0.0.1 answered with an error (410)."
+    # What could not be read is not enriched: the next request tries it again, and only that.
+    world.web.pages[f"/{tenant}/1"] = company_page("Back", TEXT)
+    before = len(reads(world, tenant))
+    again = await jobs.enrich_now(tenant, RULE, "h1", keys)
+    assert [each.details["status"] for each in again] == ["read"] * 3
+    assert reads(world, tenant)[before:] == [1]
+
+
+async def test_failed_enrichment_keeps_what_was_known(world: World) -> None:
+    tenant = uuid4().hex
+    [key] = await found(world, tenant, 1)
+    await jobs.enrich_now(tenant, RULE, "h1", [key])
+    await found(world, tenant, 1)
+    world.web.pages[f"/{tenant}/0"] = Page(b"gone", 410)
+    [again] = await jobs.enrich_now(tenant, RULE, "h1", [key])
+    assert (again.details["status"], again.details["size"]) == ("unreadable", "11-50")
+
+
+async def test_feedback_in_the_score_survives_enrichment(world: World) -> None:
+    tenant = uuid4().hex
+    [key] = await found(world, tenant, 1)
+    [known] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    disliked = replace(known, score=Score(0.2, {"industry": 0.5, "feedback": -0.3}))
+    await records.add_candidates(tenant, RULE, "h1", [disliked])
+    await jobs.enrich_now(tenant, RULE, "h1", [key])
+    [best] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    assert best.score.parts["feedback"] == pytest.approx(-0.3)
+    assert best.score.total == pytest.approx(0.7, abs=1e-3)
 
 
 # --- in the background ------------------------------------------------------
@@ -506,6 +540,51 @@ async def test_enrichment_graph_runs_without_server(
     progress = [(state.get("done"), state.get("total")) async for state in states]
     assert progress == [(None, None), (1, 3), (2, 3), (3, 3), (3, 3)]
     assert (await row(tenant)).status == "done"
+
+
+async def test_job_reports_what_it_could_not_enrich(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = uuid4().hex
+    starting(monkeypatch, "run-1")
+    keys = await found(world, tenant, 3)
+    world.web.pages[f"/{tenant}/1"] = Page(b"gone", 410)
+    job = await enqueue(tenant, keys)
+    known = {"identity": "ada", "tenant_id": tenant}
+    thread = {"thread_id": (await row(tenant)).thread_id, "langgraph_auth_user": known}
+    modes: Any = ["custom", "values"]
+    sent: list[Any] = [
+        part
+        async for part in graph.astream(
+            {"job_id": job.id}, {"configurable": thread}, stream_mode=modes
+        )
+    ]
+    events = [part for mode, part in sent if mode == "custom"]
+    assert [(each["name"], each["status"], each["done"]) for each in events] == [
+        ("C000", "read", 1),
+        ("C001", "unreadable", 2),
+        ("C002", "read", 3),
+    ]
+    assert events[0]["found"] == ["about", "emails", "phones", "size"]
+    why = "127.0.0.1 answered with an error (410)."
+    failure = {"key": keys[1], "name": "C001", "why": why}
+    assert sent[-1][1]["failures"] == [failure]
+    seen = await jobs.find(tenant, RULE, "h1")
+    assert seen is not None
+    assert (seen.status, seen.done, [asdict(each) for each in seen.failures]) == (
+        "done",
+        3,
+        [failure],
+    )
+    # Requested again, it tries only that one.
+    world.web.pages[f"/{tenant}/1"] = company_page("Back", TEXT)
+    assert (await enqueue(tenant, keys)).created
+    thread["thread_id"] = (await row(tenant)).thread_id
+    await graph.ainvoke({"job_id": job.id}, {"configurable": thread})
+    assert reads(world, tenant) == [0, 1, 2, 1]
+    seen = await jobs.find(tenant, RULE, "h1")
+    assert seen is not None
+    assert seen.failures == []
 
 
 async def test_failure_is_recorded_with_its_reason(

@@ -8,10 +8,22 @@ import pytest
 from sqlalchemy import inspect
 
 from my_agent import database
-from my_agent.icp_finder import background, export, jobs, made_up, records, register
+from my_agent.icp_finder import (
+    background,
+    export,
+    feedback,
+    jobs,
+    made_up,
+    records,
+    register,
+    searching,
+)
+from my_agent.icp_finder.decisions import decide, signals
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
-from my_agent.icp_finder.statements import run
+from my_agent.icp_finder.settings import IcpSettings
+from my_agent.icp_finder.statements import run, upsert
+from my_agent.icp_finder.tables import companies
 from my_agent.transactions import SHARED
 from tests.support.processes import ROOT
 
@@ -23,7 +35,9 @@ def empty(product_database: str) -> Iterator[None]:
     """Clear the tables after each test."""
     yield
     with database.database().write(SHARED) as connection:
-        for table in reversed(database.metadata.sorted_tables):
+        # Events of the diagnosis cannot be deleted, and nothing here writes any.
+        tables = [t for t in database.metadata.sorted_tables if not t.name.startswith("diagnosis_")]
+        for table in reversed(tables):
             if inspect(connection).has_table(table.name):
                 connection.execute(table.delete())
 
@@ -152,6 +166,64 @@ async def test_new_discovery_replaces_candidates_but_keeps_details() -> None:
     assert await records.count_candidates("t1", RULE, of) == 2
 
 
+async def test_rule_has_its_own_discovery() -> None:
+    """Two rules on one site: going back to the first one is no drift."""
+    await records.save_profile("t1", company(), confirmed=True)
+    for rule in ("First", "Second"):
+        await records.save_rule("t1", "acme.com", rule, icp(rule), confirmed=True)
+        await discover("t1", company(), icp(rule), found(rule, 0.5), rule=rule)
+    known = await records.load_snapshot("t1", domain="acme.com", rule_name="First")
+    assert known.discovery is not None
+    assert known.discovery.rule_name == "First"
+    seen = signals(known, "First", IcpSettings(), records.now())
+    assert not seen.rule_drift
+    assert seen.changes == ()
+    assert decide(seen)["use_cached"]
+    # A rule that was never searched with does not borrow the discovery of another one.
+    await records.save_rule("t1", "acme.com", "Third", icp("x"), confirmed=True)
+    known = await records.load_snapshot("t1", domain="acme.com", rule_name="Third")
+    assert known.discovery is None
+    decided = decide(signals(known, "Third", IcpSettings(), records.now()))
+    assert decided["reason"] == "there are no candidates yet"
+
+
+async def test_versions_are_kept_up_to_a_number() -> None:
+    of = ""
+    for number in range(records.VERSIONS + 3):
+        of = await discover("t1", company(), icp("x"), found(f"c{number}", 0.5))
+    kept = await records.versions("t1", RULE, of)
+    assert [kept[0].number, len(kept)] == [records.VERSIONS + 3, records.VERSIONS]
+    assert [line["name"] for line in kept[0].changes["new"]] == [f"c{records.VERSIONS + 2}"]
+    assert [line["name"] for line in kept[0].changes["gone"]] == [f"c{records.VERSIONS + 1}"]
+    assert await records.versions("t2", RULE, of) == []
+
+
+async def test_feedback_moves_stored_candidates_and_can_be_taken_back() -> None:
+    of = await discover("t1", company(), icp("x"), found("a", 0.6), found("b", 0.5))
+    key = ("t1", RULE, of)
+    details = {"status": "unreadable"}
+    await run(
+        lambda c: records.save_details(c, key, "domain:a.com", details, enriched=False),
+        "t1",
+        write=True,
+    )
+    tried = await run(lambda c: records.find_candidates(c, key, ["domain:a.com"]), "t1")
+    await searching.apply_feedback("t1", RULE, of, {"domain:b.com": 1.0, "domain:a.com": -0.5})
+    best = await records.best_candidates("t1", RULE, of, limit=9)
+    assert [(each.candidate.name, each.score.total) for each in best] == [("b", 0.8), ("a", 0.45)]
+    assert await run(lambda c: records.find_candidates(c, key, ["domain:a.com"]), "t1") == tried
+    await searching.apply_feedback("t1", RULE, of, {})
+    assert await names("t1", of) == ["a", "b"]
+    best = await records.best_candidates("t1", RULE, of, limit=9)
+    assert [each.score.parts for each in best] == [{"industry": 0.6}, {"industry": 0.5}]
+
+
+async def test_more_evidence_comes_first_among_equal_scores() -> None:
+    proven = Scored(found("z", 0.5).candidate, Score(0.5, {"x": 0.5}, (), 0.9))
+    of = await discover("t1", company(), icp("x"), found("a", 0.5), proven)
+    assert await names("t1", of) == ["z", "a"]
+
+
 async def test_empty_discovery_is_stored() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.5))
     await discover("t1", company(), icp("x"))
@@ -171,14 +243,14 @@ async def test_adding_candidates_is_idempotent() -> None:
     assert await names("t1", of) == ["a", "b"]
 
 
-async def test_snapshot_has_last_discovery_under_any_rule() -> None:
+async def test_snapshot_prefers_discovery_of_its_rule() -> None:
     await discover("t1", company("one.com"), icp("x"))
     await discover("t1", company("one.com"), icp("y"), found("a", 1.0), rule="Other")
     await discover("t1", company("two.com"), icp("z"))
-    known = await records.load_snapshot("t1", domain="one.com", rule_name=RULE)
-    assert known.discovery is not None
-    assert known.discovery.rule_name == "Other"
-    assert known.discovery.candidates == 1
+    for rule, expected in ((RULE, (RULE, 0)), ("Other", ("Other", 1)), ("Missing", ("Other", 1))):
+        known = await records.load_snapshot("t1", domain="one.com", rule_name=rule)
+        assert known.discovery is not None
+        assert (known.discovery.rule_name, known.discovery.candidates) == expected
 
 
 async def test_asked_for_returns_company_and_icp() -> None:
@@ -197,17 +269,90 @@ def test_register_can_be_ingested_again() -> None:
         assert register.ingest(shipped, report=print) == register.Ingested(made_up.COUNT, 0)
 
 
-async def test_register_companies_are_found_by_code() -> None:
-    shipped = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
-    await asyncio.to_thread(register.ingest, shipped, report=print)
-    best = await register.find("t1", ["62", "I"], icp() | {"keywords": ["catering"]}, limit=6)
-    assert ["CATERING" in each.name or "CATERING" in each.about for each in best][:2] == [
-        False,
-        True,
+def of_register(number: int, name: str, code: str, what: str, **more: Any) -> dict[str, Any]:
+    row = {
+        "tenant_id": SHARED,
+        "uen": f"T00MU{number:04}X",
+        "name": name,
+        "entity_type": "",
+        "status": "Live",
+        "is_live": True,
+        "registered_on": "2001-01-01",
+        "primary_ssic": code,
+        "primary_activity": what,
+        "secondary_ssic": "",
+        "secondary_activity": "",
+        "address": "",
+        "postal_code": "",
+        "updated_at": records.now(),
+    }
+    return {**row, **more}
+
+
+def keep(*rows: dict[str, Any]) -> None:
+    with database.database().write(SHARED) as connection:
+        upsert(connection, companies, rows)
+
+
+async def best_of_register(ask: Icp, of: Company, **options: Any) -> list[str]:
+    given = await register.rank("t1", of, ask, **{"limit": 3, **options})
+    return [each.candidate.name for each in given.found]
+
+
+async def test_best_companies_of_register_are_not_the_first_by_name() -> None:
+    many = [of_register(n, f"AAA {n:03} PTE. LTD.", "49212", "Bus services") for n in range(200)]
+    right = of_register(900, "ZEBRA PTE. LTD.", "49232", "Goods transport by road")
+    by_name = of_register(901, "YAK COLD CHAIN PTE. LTD.", "49232", "Goods transport by road")
+    gone = of_register(902, "XEROX", "49232", "Goods transport by road", is_live=False)
+    await asyncio.to_thread(keep, *many, right, by_name, gone)
+    ask: Icp = {**icp("transport"), "keywords": ["cold chain"]}
+    customers = company("acme.com", "one.com")
+    customers["customers"][0]["about"] = "We deliver goods by road with our fleet of trucks."
+    found = await best_of_register(ask, customers)
+    assert found[:2] == ["YAK COLD CHAIN PTE. LTD.", "ZEBRA PTE. LTD."]
+    again = await best_of_register(ask, customers, without=["uen:T00MU0901X"])
+    assert again[0] == "ZEBRA PTE. LTD."
+    liked = await best_of_register(ask, customers, feedback={"uen:T00MU0007X": 1.0})
+    assert "AAA 007 PTE. LTD." in liked
+
+
+async def test_equally_good_companies_take_turns_by_industry_and_age() -> None:
+    hotels = [
+        of_register(n, f"H{n}", "55101", "Hotels", registered_on=f"20{n:02}-01-01")
+        for n in range(1, 9)
     ]
-    assert all(each.key.startswith("uen:T99MU") for each in best)
-    again = await register.find("t1", ["62", "I"], icp(), limit=6, without=[best[0].key])
-    assert best[0].key not in {each.key for each in again}
+    software = of_register(20, "S", "62011", "Software development", registered_on="2020-01-01")
+    await asyncio.to_thread(keep, *reversed(hotels), software)
+    assert await best_of_register(icp("hotels", "software development"), company()) == [
+        "H1",
+        "S",
+        "H2",
+    ]
+
+
+async def test_register_says_why_it_gives_nothing() -> None:
+    async def answer(ask: Icp) -> str:
+        return (await register.rank("t1", company(), ask, limit=3)).answer
+
+    assert await answer(icp("hotels")) == "empty"
+    await asyncio.to_thread(keep, of_register(1, "S", "62011", "Software development"))
+    assert await answer(icp("hotels")) == "nothing"
+    assert await answer(icp("xyzzy")) == "no_codes"
+    assert await answer({**icp("software"), "regions": ["Peru"]}) == "elsewhere"
+    assert await answer(icp("software")) == "found"
+
+
+async def test_own_company_of_tenant_replaces_shared_one() -> None:
+    shared = of_register(1, "SHARED", "62011", "Software development")
+    await asyncio.to_thread(keep, shared)
+    own = {**shared, "tenant_id": "t1", "name": "OWN"}
+
+    def write() -> None:
+        with database.database().write("t1") as connection:
+            upsert(connection, companies, [own])
+
+    await asyncio.to_thread(write)
+    assert await best_of_register(icp("software"), company()) == ["OWN"]
 
 
 async def test_fifty_concurrent_enqueues_create_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,3 +376,51 @@ async def test_scores_are_exported() -> None:
     await discover("t1", company(), icp("x"), found("a", 0.5), found("b", 0.6))
     text = "".join([piece async for piece in export.latest_scores("t1")])
     assert [line.split(",")[2:4] for line in text.splitlines()[1:]] == [["1", "b"], ["2", "a"]]
+
+
+# --- feedback ------------------------------------------------------------------
+
+
+async def test_feedback_is_kept_for_tenant_rule_and_company() -> None:
+    ice, box = scored_of("Ice", "frozen goods"), scored_of("Box", "steel parts")
+    await feedback.save("acme", RULE, "rejected", [ice], "too small")
+    await feedback.save("acme", RULE, "kept", [box])
+    found = await feedback.feedback_of("acme", RULE)
+    assert {each.name: (each.verdict, each.reason) for each in found.values()} == {
+        "Ice": ("rejected", "too small"),
+        "Box": ("kept", ""),
+    }
+    assert feedback.weights(found) == {"domain:Ice": -1.0, "domain:Box": 1.0}
+    assert await feedback.feedback_of("acme", "Other rule") == {}
+    assert await feedback.feedback_of("other", RULE) == {}
+    await feedback.save("acme", RULE, "kept", [ice])
+    assert (await feedback.feedback_of("acme", RULE))["domain:Ice"].verdict == "kept"
+    await feedback.forget("acme", RULE, ["domain:Ice"])
+    assert (await feedback.feedback_of("acme", RULE)).keys() == {"domain:Box"}
+
+
+async def test_feedback_moves_the_ranking() -> None:
+    names = {
+        "Ice": "frozen goods cold storage",
+        "Box": "steel parts",
+        "Cold": "cold storage frozen",
+    }
+    found = [
+        scored_of(name, about, 0.9 - at / 10) for at, (name, about) in enumerate(names.items())
+    ]
+    ice, box, _ = found
+    assert feedback.ranked(found, {}) == found
+    await feedback.save("acme", RULE, "rejected", [ice])
+    said = await feedback.feedback_of("acme", RULE)
+    assert [each.candidate.name for each in feedback.ranked(found, said)] == ["Box", "Cold"]
+    # A company like the liked one rises above the next.
+    await feedback.save("acme", RULE, "liked", [ice])
+    said = await feedback.feedback_of("acme", RULE)
+    assert [each.candidate.name for each in feedback.ranked(found, said)] == ["Ice", "Cold", "Box"]
+    await feedback.save("acme", RULE, "kept", [box])
+    said = await feedback.feedback_of("acme", RULE)
+    assert [each.candidate.name for each in feedback.ranked(found, said)][:2] == ["Ice", "Box"]
+
+
+def scored_of(name: str, about: str, total: float = 0.5) -> Scored:
+    return Scored(Candidate(f"domain:{name}", name, "web", about=about), Score(total, {}))

@@ -12,7 +12,7 @@ import pytest
 from langgraph_sdk import get_client
 
 from tests.support.icp import AGENT, Person, Sites, icp_server
-from tests.support.openai_replies import Failure, say_json
+from tests.support.openai_replies import Failure, call, say_json
 from tests.support.openai_server import OpenAIServer
 from tests.support.processes import ROOT, Running
 from tests.support.served import PATIENCE
@@ -72,7 +72,7 @@ async def test_model_reads_websites_and_applies_correction(
     assert all(word in said for word in ("Road freight", "11-50", "Singapore", "cold chain"))
     [asked] = model.requests
     assert "We are a wholesaler" in json.dumps(asked.body["messages"])
-    model.enqueue(say_json({**READING, "industries": ["Hospitals"]}))
+    model.enqueue(call("TurnReading", kind="change", industries=["Hospitals"]))
     said = await ann.answer("Hmm, it is rather hospitals that buy from us")
     assert ann.asked == "confirm_icp"
     assert "Hospitals" in said
@@ -93,12 +93,46 @@ async def test_failed_model_falls_back_and_user_is_told(
     assert ann.asked == "confirm_icp"
     assert "read the websites without it" in said
     assert "Wholesale trade" in said
-    # The same happens if the model cannot apply a correction. The ICP stays unchanged.
-    model.enqueue(say_json({"industries": "hospitals"}))
+    # The same happens if the model cannot read a correction, neither as a tool call nor as JSON,
+    # nor when it is told its error. The ICP stays unchanged.
+    wrong = say_json({"industries": "hospitals"})
+    model.enqueue(call("TurnReading", industries="hospitals"), wrong, wrong)
     said = await ann.answer("It is rather hospitals that buy from us")
     assert "did not understand" in said
     assert "Wholesale trade" in said
     assert actions(server, ann).count("model_fallback") == 2
+    repair = json.dumps(model.requests[-1].body["messages"])
+    assert "That does not fit" in repair
+    assert "kind" in repair
+
+
+async def test_model_answers_in_json_if_the_endpoint_has_no_tools(
+    ann: Person, model: OpenAIServer
+) -> None:
+    model.enqueue(say_json(READING))
+    await ann.say(ann.customers)
+    no_tools = Failure(status=400, message="This endpoint has no tools")
+    model.enqueue(no_tools, say_json({"kind": "change", "regions": ["Johor"]}))
+    assert "regions: Singapore → Johor" in await ann.answer("rather across the causeway")
+    assert ann.asked == "confirm_icp"
+
+
+async def test_models_consent_counts_only_without_a_limit(ann: Person, model: OpenAIServer) -> None:
+    model.enqueue(say_json(READING))
+    await ann.say(ann.customers)
+    yes = call("TurnReading", kind="answer", choice="confirm")
+    for text in ("hit it, but cheaply", "hit it if it is free", "should I hit it?"):
+        model.enqueue(yes)
+        await ann.answer(text)
+        assert ann.asked == "confirm_icp", text
+        assert not ann.values["confirmed"]
+    model.enqueue(yes)
+    await ann.answer("hit it")
+    assert ann.values["confirmed"]
+    # What a model takes for a wish is confirmed first.
+    model.enqueue(call("TurnReading", kind="change", wish="rerun"))
+    await ann.say("hunt for fresh ones")
+    assert ann.asked == "rerun"
 
 
 @pytest.mark.parametrize("status", ["locked", "archived"])

@@ -1,6 +1,7 @@
 """The graph `tutor` through its product routes, as a web client uses them."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
@@ -86,7 +87,11 @@ async def corrections(client: Member, thread: str) -> list[Any]:
 
 
 async def test_answer_streams_before_its_correction(ada: Member, model: OpenAIServer) -> None:
-    teach(model, reply=say("What colour is it?"), review=found(HAS, explanation="I have."))
+    teach(
+        model,
+        reply=say("What colour is it?"),
+        review=found(HAS, ("article", "a", "an"), explanation="I have."),
+    )
     events = await chat(ada, WRONG)
     names = [event.name for event in events]
     assert names == ["thread_id", *["token"] * 4, "correction", "end"]
@@ -104,7 +109,7 @@ async def test_answer_streams_before_its_correction(ada: Member, model: OpenAISe
                 "original": "has",
                 "replacement": "have",
                 "message": "Not 'has'.",
-                "sources": ["model", "harper"],
+                "sources": ["model", "rules", "harper"],
             },
             {
                 "type": "article",
@@ -112,12 +117,16 @@ async def test_answer_streams_before_its_correction(ada: Member, model: OpenAISe
                 "end": 7,
                 "original": "a",
                 "replacement": "an",
-                "message": "Incorrect indefinite article.",
-                "sources": ["harper"],
+                "message": "Not 'a'.",
+                "sources": ["model", "harper"],
             },
         ],
         "explanation": "I have.",
+        "checked_by": ["model", "rules", "harper"],
+        "degraded": None,
     }
+    check = {"checked_by": ["model", "rules", "harper"], "degraded": None, "issues": 2}
+    assert end["checks"] == [{"message_id": began["message_id"], **check}]
     thread = began["thread_id"]
     assert await view(ada, thread, "corrections") == {
         "thread_id": thread,
@@ -131,6 +140,7 @@ async def test_answer_streams_before_its_correction(ada: Member, model: OpenAISe
     ]
     assert kept["messages"][0]["id"] == began["message_id"]
     assert kept["messages"][1] == end["message"]
+    assert kept["messages"][0].pop("check") == check
     for each in kept["messages"]:
         assert each.keys() == {"id", "role", "content", "timestamp"}
         assert datetime.fromisoformat(each["timestamp"]).tzinfo is not None
@@ -169,7 +179,12 @@ async def test_model_reads_the_earlier_conversation(ada: Member, model: OpenAISe
     said = [
         (each["role"], each["content"]) for each in asked(model, review=True)[-1]["messages"][1:]
     ]
-    assert said == [("assistant", "Well said."), ("user", "What is my nam?")]
+    assert said[0] == ("assistant", "Well said.")
+    offered = json.loads(said[1][1])
+    assert (said[1][0], offered["message"]) == ("user", "What is my nam?")
+    assert [(each["text"], each["replacement"]) for each in offered["findings"]] == [
+        ("nam", "name")
+    ]
     assert [role for role, _ in await talk(ada, thread)] == ["user", "assistant"] * 2
     assert [each["corrected"] for each in await corrections(ada, thread)] == ["What is my name?"]
 
@@ -183,11 +198,8 @@ async def test_summary_covers_all_corrections_of_the_thread(
     summary = await view(ada, thread, "summary")
     assert summary["thread_id"] == thread
     assert (summary["corrections"], summary["issues"]) == (2, 3)
-    assert [(each["type"], each["count"]) for each in summary["by_type"]] == [
-        ("agreement", 2),
-        ("article", 1),
-    ]
-    assert [each["original"] for each in summary["by_type"][0]["examples"]] == ["have", "has"]
+    assert [(each["type"], each["count"]) for each in summary["by_type"]] == [("agreement", 3)]
+    assert {each["original"] for each in summary["by_type"][0]["examples"]} == {"have", "has", "a"}
     assert summary["advice"]
     assert len(model.requests) == calls
 
@@ -204,26 +216,42 @@ async def test_invalid_review_is_retried_once(ada: Member, model: OpenAIServer) 
 
 
 @pytest.mark.parametrize(
-    ("review", "calls"),
+    ("review", "calls", "degraded"),
     [
-        (say("All fine!"), 2),
-        (found(("spelling", "words that are not there", "x")), 2),
-        (Answer(tokens=["{"], ending="closed"), 1),
-        (Failure(status=500, message="down"), 1),
-        (Failure(status=400, message="response_format is not supported"), 1),
+        (say("All fine!"), 2, "invalid"),
+        (say(""), 2, "invalid"),
+        (found(("spelling", "words that are not there", "x")), 2, "invalid"),
+        (Answer(tokens=["{"], ending="closed"), 1, "unreachable"),
+        (say('{"issues": [{"ty', finish="length"), 1, "length"),
+        (say("I cannot", finish="content_filter"), 1, "refused"),
+        (Failure(status=500, message="down"), 1, "unreachable"),
+        (Failure(status=400, message="response_format is not supported"), 1, "unreachable"),
     ],
 )
-async def test_harper_corrects_alone_without_valid_review(
-    ada: Member, model: OpenAIServer, online: Running, review: Answer | Failure, calls: int
+async def test_local_checks_correct_without_valid_review(
+    ada: Member,
+    model: OpenAIServer,
+    online: Running,
+    review: Answer | Failure,
+    calls: int,
+    degraded: str,
 ) -> None:
     model.fallback = lambda request: review if is_review(request) else say("Yes.")
     thread = await lesson(ada, WRONG)
     [correction] = await corrections(ada, thread)
     assert correction["corrected"] == RIGHT
-    assert {source for each in correction["issues"] for source in each["sources"]} == {"harper"}
+    assert {s for each in correction["issues"] for s in each["sources"]} == {"rules", "harper"}
+    assert (correction["checked_by"], correction["degraded"]) == (["rules", "harper"], degraded)
     assert len(asked(model, review=True)) == calls
-    log = [line for line in online.log.read_text().splitlines() if thread in line]
-    assert [line for line in log if "used Harper alone" in line]
+    # A message without findings is not called right.
+    thread = await lesson(ada, "All is well.")
+    [check] = [
+        each["check"]
+        for each in (await view(ada, thread, "messages"))["messages"]
+        if "check" in each
+    ]
+    assert check == {"checked_by": ["rules", "harper"], "degraded": degraded, "issues": 0}
+    assert "eview" in online.log.read_text()
 
 
 async def test_message_of_failed_answer_is_answered_with_the_next(

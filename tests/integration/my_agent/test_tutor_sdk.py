@@ -73,7 +73,6 @@ async def failed(client: LangGraphClient, thread: str, input: Any) -> str:
 async def test_run_stores_messages_corrections_and_thread_id(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
-    teach(model, review=found(HAS))
     thread = await new_thread(client)
     kept: Any = await client.runs.wait(thread, "tutor", input=message(WRONG))
     assert kept.keys() == {"messages", "corrections", "thread_id"}
@@ -85,10 +84,9 @@ async def test_run_stores_messages_corrections_and_thread_id(
     assert correction["message_id"] == kept["messages"][0]["id"]
     assert correction["corrected"] == RIGHT
     # The model gets no timestamps.
-    assert asked(model)[0]["messages"] == [
-        {"role": "system", "content": prompts.SYSTEM},
-        {"role": "user", "content": WRONG},
-    ]
+    system, said = asked(model)[0]["messages"]
+    assert (system["role"], said) == ("system", {"role": "user", "content": WRONG})
+    assert system["content"].startswith(prompts.SYSTEM)
 
 
 async def test_only_tokens_of_the_answer_are_streamed(
@@ -104,7 +102,7 @@ async def test_only_tokens_of_the_answer_are_streamed(
     said = [part.data[0]["content"] for part in parts if part.event == "messages"]
     assert "".join(said) == "one two three"
     updates = [node for part in parts if part.event == "updates" for node in part.data]
-    assert sorted(updates) == ["admit", "correct", "reply"]
+    assert sorted(updates) == ["admit", "correct", "remember", "reply"]
     [request] = asked(model, review=True)
     schema = request["response_format"]["json_schema"]
     assert (schema["name"], schema["strict"]) == ("review", True)
@@ -116,7 +114,7 @@ async def test_context_sets_models_and_prompt(client: LangGraphClient, model: Op
     await client.runs.wait(None, "tutor", input=message("Hi."), context={"model": "both"})
     assert [each["model"] for each in asked(model)] == ["talker", "both"]
     assert [each["model"] for each in asked(model, review=True)] == ["checker", "both"]
-    assert asked(model)[0]["messages"][0]["content"] == "Rhyme."
+    assert asked(model)[0]["messages"][0]["content"].startswith("Rhyme.")
     for name in ("model", "correction_model"):
         refused: Any = await client.runs.wait(
             None, "tutor", input=message("Hi."), context={name: "expensive"}, raise_error=False
@@ -182,7 +180,7 @@ async def test_regenerated_answer_replaces_its_correction(
         thread, "tutor", input=None, checkpoint_id=before["checkpoint"]["checkpoint_id"]
     )
     assert [each["content"] for each in kept["messages"]] == [WRONG, "Again."]
-    assert [each["corrected"] for each in kept["corrections"]] == ["I have an pear."]
+    assert [each["corrected"] for each in kept["corrections"]] == ["I has a pear."]
 
 
 async def test_each_message_of_one_input_is_corrected(

@@ -45,7 +45,8 @@ async def fill(tenant: str, folder: Path) -> None:
     domain = f"{WORD}.com"
     site: Site = {"website": f"https://{domain}", "domain": domain, "name": "", "about": ""}
     basis: Any = {"website": domain, "customers": [], "icp": ICP}
-    found = Scored(Candidate(key="uen:1", name=WORD, source="register"), Score(0.5, {}))
+    known = Candidate(key="uen:1", name=WORD, source="register", details={"about": WORD})
+    found = Scored(known, Score(0.5, {}))
     await records.save_profile(tenant, {"site": site, "customers": []}, confirmed=True)
     await records.save_rule(tenant, domain, RULE, ICP, confirmed=True)
     await records.save_discovery(tenant, RULE, HASH, basis, [found])
@@ -63,7 +64,10 @@ async def files(tenant: str) -> Any:
 
 
 async def companies(tenant: str) -> Any:
-    return await register.find(tenant, [CODE], {**ICP, "industries": []}, limit=10)
+    site: Site = {"website": "https://x.com", "domain": "x.com", "name": "", "about": ""}
+    asked: Icp = {**ICP, "industries": [CODE]}
+    given = await register.rank(tenant, {"site": site, "customers": []}, asked, limit=10)
+    return given.found
 
 
 async def scores(tenant: str) -> Any:
@@ -80,7 +84,15 @@ async def candidates(tenant: str) -> Any:
     return await records.best_candidates(tenant, RULE, HASH, limit=10)
 
 
-READERS = [documents, files, companies, scores, snapshot, candidates]
+async def versions(tenant: str) -> Any:
+    return await records.versions(tenant, RULE, HASH)
+
+
+async def details(tenant: str) -> Any:
+    return await records.known_details(tenant, ["uen:1"])
+
+
+READERS = [documents, files, companies, scores, snapshot, candidates, versions, details]
 
 
 @pytest.fixture

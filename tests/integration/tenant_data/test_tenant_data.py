@@ -10,14 +10,18 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import insert
+from sqlalchemy.exc import DBAPIError
 
 from langgraph_runtime_sql.audit.verify import verify
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.migrations import open_database
 from my_agent.chat.tables import documents, files, passages
 from my_agent.database import ProductDatabase
+from my_agent.diagnosis import log as diagnosis
 from server.cli import PROGRAM, main
 from tests.support import databases
+from tests.support.diagnosis import note as remark
+from tests.support.diagnosis import opened
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
 from tests.support.served import client
@@ -75,6 +79,8 @@ async def path(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
             connection.execute(insert(files).values(**own, path=str(note)))
             text = {"number": 1, "title": "t", "section": "s", "text": f"{name} passage"}
             connection.execute(insert(passages).values(**own, **text, vector=b"1234"))
+            notes = [remark(f"{name} note {number}") for number in range(30)]
+            diagnosis.append(connection, name, "incident", [*opened(), *notes], snapshot=True)
     database.close()
     yield folder / "data.db"
 
@@ -110,7 +116,8 @@ async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
     done = run("tenant", "export", CANARY, "--to", folder)
     assert done.exit_code == 0, done.output
     lines = {each.stem: each.read_text().splitlines() for each in folder.glob("*.jsonl")}
-    for table in ("threads", "runs", "checkpoints", "crons", "assistants", "store", "chat_passage"):
+    tables = ("threads", "runs", "checkpoints", "crons", "assistants", "store", "chat_passage")
+    for table in (*tables, "diagnosis_events"):
         assert lines[table], table
     assert len(lines["audit_entries"]) > 20
     assert f"{CANARY} document" in {each.read_text() for each in (folder / "files").iterdir()}
@@ -157,6 +164,13 @@ async def test_after_an_erase_no_byte_is_left_and_other_tenants_and_the_audit_ch
     database = open_database(databases.url(path), exclusive=False)
     database.read_sync(check)
     database.close()
+    # The one exception is over: the events of the other tenant cannot be deleted.
+    product = ProductDatabase(databases.url(path))
+    with product.read(OTHER) as connection:
+        assert diagnosis.last_seq(connection, OTHER, "incident") == 35
+    with pytest.raises(DBAPIError, match="never changed"), product.write(OTHER) as connection:
+        connection.exec_driver_sql("DELETE FROM diagnosis_events")
+    product.close()
     listed = run("audit", "--limit", "1").output
     assert json.loads(listed)["action"] == "erase"
     assert "are intact" in run("audit", "--verify").output

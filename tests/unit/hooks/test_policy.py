@@ -291,3 +291,32 @@ def test_closing_follows_the_status_diagram(days: int, in_flight: bool, archives
     if closed != PolicyStatus.ARCHIVED:
         following = policy.locking if in_flight else policy.archiving
         assert following(NOW)["status"] in TRANSITIONS[closed]
+
+
+# --- answers to questions ------------------------------------------------------
+
+ASKED = {"task": [{"id": "a" * 32, "value": {"id": "q1", "kind": "enrich"}}]}
+
+
+@pytest.mark.parametrize(
+    ("command", "interrupts", "bound"),
+    [
+        ({"resume": "yes"}, ASKED, {"resume": {"a" * 32: "yes"}}),
+        ({"resume": {"choice": "yes"}}, ASKED, {"resume": {"a" * 32: {"choice": "yes"}}}),
+        # Nothing waits, so the answer must not go to a later question.
+        ({"resume": "yes"}, {}, {"resume": {"0" * 32: "yes"}}),
+        ({"resume": {"b" * 32: "yes"}}, ASKED, None),
+        ({"resume": "yes"}, {**ASKED, "other": [{"id": "c" * 32, "value": 1}]}, None),
+        ({"update": {"x": 1}}, ASKED, None),
+        (None, ASKED, None),
+    ],
+)
+def test_answer_is_bound_to_the_waiting_interrupt(
+    command: Any, interrupts: Any, bound: Any
+) -> None:
+    assert policy.pinned(command, interrupts) == bound
+
+
+def test_waiting_questions_are_those_with_an_id() -> None:
+    assert policy.question_ids({**ASKED, "x": [{"id": "d" * 32, "value": "plain"}]}) == ["q1"]
+    assert policy.question_ids({}) == []

@@ -1,13 +1,12 @@
-"""Passages of documents, citations, quotations, and fusion of ranked lists."""
+"""Passages of documents, citations and quotations."""
 
 import random
 
 import pytest
 
-from my_agent.chat.citations import cited
+from my_agent.chat.citations import check, cited
 from my_agent.chat.documents.chunking import LENGTH, Passage, chunk, sentences
 from my_agent.chat.documents.reading import Document, Section, markdown
-from my_agent.chat.documents.search import fuse
 from my_agent.chat.documents.words import content_words, fold, stem
 from my_agent.chat.extract import ADVICE, LONGEST, PREFACE, extract
 
@@ -29,7 +28,7 @@ def test_each_passage_has_title_and_section() -> None:
 
 
 def test_short_paragraphs_share_a_passage() -> None:
-    assert passages("one\n\ntwo\n \nthree") == ["one\n\ntwo\n\nthree"]
+    assert passages("one\n\ntwo\n \nthree") == ["one\n\ntwo\n \nthree"]
 
 
 def test_fitting_paragraphs_stay_whole() -> None:
@@ -73,19 +72,28 @@ def test_words_are_folded_and_stemmed() -> None:
         assert stem(fold(one)) == stem(fold(other))
 
 
-def test_fusion_ranks_common_ids_first() -> None:
-    assert fuse([1, 2], [3, 2, 4]) == [2, 3, 4, 1]
-    # At equal rank, meaning counts more than words.
-    assert fuse([1, 2], [2, 1]) == [2, 1]
-    assert fuse([1], [2]) == [2, 1]
-    # The first id by words ranks above ids that are far down by meaning.
-    assert fuse([9], list(range(30)))[:4] == [0, 9, 1, 2]
-    assert fuse([99], list(range(30))).index(99) < 8
+def test_table_and_code_keep_their_lines() -> None:
+    code = "def f(x):\n    if x:\n        return 1\n" * 40
+    for text in passages("```python\n" + code + "```"):
+        assert "\n        return 1" in text
+    rows = "\n".join(f"| part {number} | {number * 7} |" for number in range(120))
+    table = f"| Name | Price |\n|---|---|\n{rows}"
+    found = chunk(Document("T", (Section("Parts", f"Before.\n\n{table}"),)))
+    assert len(found) > 2
+    for each in found[2:]:
+        assert each.section == "Parts > | Name | Price |"
+        assert all(line.startswith("| part") for line in each.text.splitlines())
 
 
-@pytest.mark.parametrize("one", [[], [7, 8]])
-def test_fusion_of_one_list_keeps_its_order(one: list[int]) -> None:
-    assert fuse([], one) == fuse(one, []) == fuse(one, one) == one
+def test_offsets_and_page_point_into_the_document(rng: random.Random) -> None:
+    letters = "abc .\n" + " " * 3
+    sections = tuple(
+        Section("", "".join(rng.choice(letters) for _ in range(3000)), page) for page in (1, 2)
+    )
+    document = Document("T", sections)
+    found = chunk(document)
+    assert {each.page for each in found} == {1, 2}
+    assert all(document.text[each.start : each.end] == each.text for each in found)
 
 
 PASSAGES = [
@@ -112,6 +120,34 @@ def test_citations_are_the_cited_passages(answer: str, numbers: list[int]) -> No
         passage = PASSAGES[each["number"] - 1]
         assert (each["title"], each["section"]) == (passage.title, passage.section)
         assert (each["passage"], each["text"]) == (passage.number, passage.text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Six [1][9] or [2, 7].", "Six [1] or [2]."),
+        ("Nothing [4].", "Nothing."),
+        ("Six [99999].\nMore [0] text", "Six.\nMore text"),
+        ("`list[7]` and rows[7] x [8]", "`list[7]` and rows x"),
+        ("```\na[9] = [8]\n``` [2]", "```\na[9] = [8]\n``` [2]"),
+    ],
+)
+def test_unknown_marks_are_removed_outside_of_code(answer: str, expected: str) -> None:
+    assert check(answer, PASSAGES).text == expected
+
+
+def test_sentences_without_a_source_are_marked() -> None:
+    answer = (
+        "It was built in 1874 [1]. It has seven hundred visitors. The tower was sold in 1999 [1].\n"
+        "It shows white flashes. [2] Are there more? Yes, in 1874."
+    )
+    found = check(answer, PASSAGES)
+    assert [each["text"] for each in found.unsupported] == [
+        "It has seven hundred visitors.",
+        "The tower was sold in 1999 [1].",
+    ]
+    assert all(answer[each["start"] : each["end"]] == each["text"] for each in found.unsupported)
+    assert check(answer, []).unsupported == []
 
 
 def test_extract_quotes_best_matching_sentences() -> None:

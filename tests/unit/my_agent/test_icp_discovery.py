@@ -72,12 +72,14 @@ async def test_each_company_is_found_once(monkeypatch: pytest.MonkeyPatch) -> No
             result("https://others.sg"),
         ],
     )
-    found = await discovery.discover(ACME, icp("widgets", regions=("Singapore",)), limit=10)
+    answer = await discovery.discover(ACME, icp("widgets", regions=("Singapore",)), limit=10)
+    found = answer.candidates
+    assert answer.answer == "found"
     assert [each.key for each in found] == ["domain:widgets.com", "domain:others.sg"]
     first = found[0]
     assert (first.website, first.source) == ("https://www.widgets.com", "web")
     assert (first.region, first.about) == ("Singapore", "In Singapore since 1990")
-    assert len(await discovery.discover(ACME, icp("widgets"), limit=1)) == 1
+    assert len((await discovery.discover(ACME, icp("widgets"), limit=1)).candidates) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,8 @@ async def test_known_companies_and_lists_are_left_out(
     monkeypatch: pytest.MonkeyPatch, wrong: Any
 ) -> None:
     engine(monkeypatch, [wrong])
-    assert await discovery.discover(ACME, icp("widgets"), limit=10) == []
+    found = await discovery.discover(ACME, icp("widgets"), limit=10)
+    assert found == discovery.Found("nothing", [])
 
 
 @pytest.mark.parametrize(
@@ -124,28 +127,33 @@ def test_number_of_queries_is_limited() -> None:
 @pytest.mark.parametrize(
     "error", [DDGSException("DNSError"), TimeoutException("timed out"), RatelimitException("202")]
 )
-async def test_search_failure_finds_nothing_and_is_logged(
+async def test_search_failure_is_told_from_no_results_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     asked = engine(monkeypatch, error).asked
     with caplog.at_level(logging.INFO, LOG):
-        assert await discovery.discover(ACME, icp("a", "b", "c"), limit=10) == []
-    assert len(asked) == 1
+        found = await discovery.discover(ACME, icp("a", "b", "c"), limit=10)
+        with pytest.raises(discovery.WebUnreachable):
+            await discovery.website_of("WIDGETS", "")
+    assert found == discovery.Found("failed", [])
+    assert len(asked) == 2
     # The class alone: a message may quote the query.
     assert [record.getMessage() for record in caplog.records] == [
         "Web search failed: ConnectionError"
-    ]
+    ] * 2
 
 
 async def test_results_before_a_failure_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     engine(monkeypatch, [result("https://widgets.com")], DDGSException("down"))
     found = await discovery.discover(ACME, icp("a", "b", "c"), limit=10)
-    assert [each.key for each in found] == ["domain:widgets.com"]
+    assert found.answer == "failed"
+    assert [each.key for each in found.candidates] == ["domain:widgets.com"]
 
 
 async def test_no_results_do_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = engine(monkeypatch, DDGSException("No results found."), []).asked
-    assert await discovery.discover(ACME, icp("a", "b"), limit=10) == []
+    found = await discovery.discover(ACME, icp("a", "b"), limit=10)
+    assert found == discovery.Found("nothing", [])
     assert len(asked) == 2
 
 
@@ -157,15 +165,16 @@ async def test_search_times_out(
     monkeypatch.setattr(discovery, "_ask", lambda _: late.wait(30) or [])
     with caplog.at_level(logging.INFO, LOG):
         async with asyncio.timeout(60):
-            assert await discovery.discover(ACME, icp("a"), limit=10) == []
+            found = await discovery.discover(ACME, icp("a"), limit=10)
     late.set()
+    assert found.answer == "failed"
     assert "Web search failed: TimeoutError" in caplog.text
 
 
 async def test_web_search_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ICP_WEB_SEARCH", "false")
     asked = engine(monkeypatch, [result("https://widgets.com")]).asked
-    assert await discovery.discover(ACME, icp("a"), limit=10) == []
+    assert await discovery.discover(ACME, icp("a"), limit=10) == discovery.Found("off")
     assert await discovery.website_of("WIDGETS PTE. LTD.", "Singapore") is None
     assert asked == []
 

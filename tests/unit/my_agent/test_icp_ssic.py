@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench.icp import industries
 from my_agent.icp_finder import ssic
 
 SECTIONS = "ABCDEFGHIJKLMNOPQRSTU"
@@ -40,6 +41,26 @@ def test_best_match_of_a_text(text: str, code: str) -> None:
     assert ssic.find(text)[0].code == code
 
 
+@pytest.mark.parametrize(
+    ("text", "division"),
+    [
+        # The trade counts more than the goods, and the goods more than the customers.
+        ("Refrigerated road transport", "49"),
+        ("Distributors of industrial machinery", "46"),
+        ("Makers of industrial machinery", "28"),
+        ("Software for hospitals", "62"),
+        ("Steel fabricators", "25"),
+    ],
+)
+def test_trade_of_a_phrase_decides(text: str, division: str) -> None:
+    assert ssic.find(text)[0].code.startswith(division)
+
+
+def test_phrases_are_mapped_to_their_industries() -> None:
+    for path in (industries.PHRASES, industries.UNSEEN):
+        assert industries.share(industries.answers(path)) >= industries.OWED
+
+
 @pytest.mark.parametrize("text", ["", "zebra", "make it better", "00", "0", "²²", "W", "123456"])
 def test_text_without_known_words_matches_nothing(text: str) -> None:
     assert ssic.find(text) == []
@@ -64,9 +85,11 @@ def test_titles_match_themselves() -> None:
 
 
 def test_codes_are_unique_and_best_first() -> None:
-    codes = ssic.codes(["Software", "B2B software for hotels", "software"])
+    codes = ssic.codes(["Software", "Hotels and software", "software"])
     assert codes[0] == "62"
     assert "55" in codes
+    # What stands behind `for` are the customers.
+    assert "55" not in ssic.codes(["B2B software for hotels"])
     assert len(codes) == len(set(codes))
     assert ssic.codes(["software", "hotels", "banks"], limit=2) == ["62", "55"]
 

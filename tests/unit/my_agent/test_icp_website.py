@@ -14,6 +14,7 @@ import pytest
 from contexts import addresses, context_key
 from contexts.addresses import is_public
 from my_agent.icp_finder import sites, website
+from my_agent.icp_finder.enriching import contacts
 from my_agent.icp_finder.website import read_page, read_site
 from my_agent.web import fetch
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
@@ -53,6 +54,23 @@ async def test_site_is_read(web: Websites) -> None:
     assert site["about"].startswith(("Acme Widgets We sell handmade", "We sell handmade"))
     assert site["domain"] == sites.domain(web.url)
     assert len(site["about"]) <= website.ABOUT_LENGTH
+
+
+async def test_footers_and_links_are_read(web: Websites) -> None:
+    body = (
+        f"<html><body><nav><a href='/contact-us'>Contact</a> <a href='/about#team'>About us</a>"
+        f"<a href='https://other.example/contact'>Partner contact</a></nav><main><p>{TEXT}</p></main>"
+        "<script>var a = 'no@script.example'</script>"
+        "<footer>Call 6123 4567 or <a href='mailto:Sales%40acme.example?subject=Hi'>write to us</a>"
+        " <a href='tel:81234567'>hotline</a></footer></body></html>"
+    )
+    web.pages["/"] = Page(body.encode())
+    page = await read_page(f"{web.url}/")
+    assert contacts(page.text) == {
+        "emails": ["sales@acme.example"],
+        "phones": ["6123 4567", "81234567"],
+    }
+    assert page.further == (f"{web.url}/contact-us", f"{web.url}/about")
 
 
 async def test_redirects_are_followed(web: Websites) -> None:
@@ -187,11 +205,11 @@ async def test_site_without_https_is_read_over_http(
 ) -> None:
     asked: list[str] = []
 
-    async def get(_: httpx.AsyncClient, url: str) -> bytes:
+    async def get(_: httpx.AsyncClient, url: str, *args: object) -> fetch.Answer:
         asked.append(url)
         if url.startswith("https:"):
             raise httpx.ConnectError("refused")
-        return company_page("Acme", TEXT).body  # type: ignore[return-value]
+        return fetch.Answer(url, "text/html", company_page("Acme", TEXT).body, 1)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fetch, "_get", get)
     assert (await read_site("https://plain.example/x"))["name"] == "Acme"

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from my_agent.tutor import graph
 from my_agent.tutor.nodes import admit, refuse
-from my_agent.tutor.review import FORMAT, InvalidReviewError, read
+from my_agent.tutor.review import FORMAT, InvalidReviewError, Reviewed, read, type_of
 from my_agent.tutor.settings import TutorSettings
 from my_agent.tutor.state import TIMESTAMP, keep_messages, unanswered
 from my_agent.tutor.window import window
@@ -166,27 +166,27 @@ def answer(*issues: tuple[str, str], **more: Any) -> str:
 
 
 def test_review_findings_get_their_positions() -> None:
-    issues, explanation = read(answer(("has", "have"), ("have", "has")), TEXT)
-    assert [(each["start"], each["original"], each["replacement"]) for each in issues] == [
+    said = read(answer(("has", "have"), ("have", "has")), TEXT)
+    assert [(each["start"], each["original"], each["replacement"]) for each in said.issues] == [
         (2, "has", "have"),
         (19, "have", "has"),
     ]
-    assert all(each["sources"] == ["model"] for each in issues)
-    assert explanation == "Learn."
+    assert all(each["sources"] == ["model"] for each in said.issues)
+    assert (said.explanation, said.problem) == ("Learn.", None)
 
 
 def test_words_are_found_whole_and_in_order() -> None:
     text = "a cat, a car, a egg"
-    issues, _ = read(answer(("car", "bus"), ("a", "an")), text)
+    issues = read(answer(("car", "bus"), ("a", "an")), text).issues
     assert [each["start"] for each in issues] == [9, 14]
     # In another order, and inside a word if they do not occur as whole words.
-    issues, _ = read(answer(("egg", "ox"), ("ca", "ba")), text)
+    issues = read(answer(("egg", "ox"), ("ca", "ba")), text).issues
     assert [each["start"] for each in issues] == [16, 2]
 
 
 def test_review_may_be_empty_or_change_nothing() -> None:
-    assert read(answer(), TEXT) == ([], "Learn.")
-    assert read(answer(("dog", "dog")), TEXT) == ([], "Learn.")
+    assert read(answer(), TEXT) == Reviewed([], "Learn.")
+    assert read(answer(("dog", "dog")), TEXT) == Reviewed([], "Learn.")
 
 
 @pytest.mark.parametrize(
@@ -194,19 +194,55 @@ def test_review_may_be_empty_or_change_nothing() -> None:
     [
         "",
         "It is all fine!",
-        "[]",
         "{}",
+        "[1]",
         '{"issues": null, "explanation": ""}',
-        answer(("has", "have"), more=1),
-        answer(("has", "have")).replace("agreement", "rudeness"),
         answer(("", "x")),
         answer(("cat", "dog")),
-        answer(("has", "have"))[:-1],
+        '{"issues": [{"type": "agreement", "text": "has',
     ],
 )
-def test_invalid_review_raises(said: str) -> None:
+def test_answer_without_valid_issues_is_no_review(said: str) -> None:
     with pytest.raises(InvalidReviewError):
         read(said, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        # An unknown type is mapped, a further field ignored.
+        (answer(("has", "have")).replace("agreement", "Subject-Verb Agreement"), None),
+        (answer(("has", "have"), more=1), None),
+        # Fences, thoughts, and a bare list.
+        (f"Sure!\n```json\n{answer(('has', 'have'))}\n```", None),
+        (f"<think>{{}} hm [1]</think>{answer(('has', 'have'))}", None),
+        (json.dumps(json.loads(answer(("has", "have")))["issues"]), None),
+        # Bad issues are dropped one by one.
+        (answer(("cat", "dog"), ("has", "have"), ("", "x")), "invalid"),
+        # What came before the answer broke off.
+        (answer(("has", "have"), ("have", "has"))[:120], "length"),
+        (answer(("has", "have"))[:-1], "length"),
+    ],
+)
+def test_valid_issues_are_salvaged(said: str, problem: str | None) -> None:
+    found = read(said, TEXT)
+    assert [(each["type"], each["original"]) for each in found.issues] == [("agreement", "has")]
+    assert found.problem == problem
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("verb tense", "tense"),
+        ("Determiners", "article"),
+        ("false_friend", "word_choice"),
+        ("typo", "spelling"),
+        ("rudeness", "grammar"),
+        (None, "grammar"),
+    ],
+)
+def test_names_of_types_are_mapped(name: Any, kind: str) -> None:
+    assert type_of(name) == kind
 
 
 def test_schema_suits_strict_endpoints() -> None:
@@ -224,7 +260,7 @@ def test_schema_suits_strict_endpoints() -> None:
 # --- the whole graph, offline
 
 
-@pytest.mark.usefixtures("no_model")
+@pytest.mark.usefixtures("no_model", "own_product_file")
 async def test_offline_harper_corrects_and_state_is_complete() -> None:
     saved = graph.copy({"checkpointer": InMemorySaver()})
     config: Any = {"configurable": {"thread_id": "t1"}}
@@ -241,7 +277,7 @@ async def test_offline_harper_corrects_and_state_is_complete() -> None:
     assert [each.type for each in state["messages"]] == ["human", "ai", "human", "ai"]
 
 
-@pytest.mark.usefixtures("no_model")
+@pytest.mark.usefixtures("no_model", "own_product_file")
 async def test_rejected_message_is_not_stored() -> None:
     saved = graph.copy({"checkpointer": InMemorySaver()})
     config: Any = {"configurable": {"thread_id": "t1"}}
@@ -260,4 +296,10 @@ def test_project_offers_tutor_routes() -> None:
         "GET /tutor/threads/{thread_id}/messages",
         "GET /tutor/threads/{thread_id}/corrections",
         "GET /tutor/threads/{thread_id}/summary",
+        "GET /tutor/profile",
+        "PATCH /tutor/profile",
+        "DELETE /tutor/profile",
+        "DELETE /tutor/profile/mistakes/{mistake_id}",
+        "GET /tutor/exercises",
+        "POST /tutor/exercises/{mistake_id}",
     }

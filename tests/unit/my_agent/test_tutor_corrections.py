@@ -93,6 +93,8 @@ def test_correction_contains_corrected_text() -> None:
         "corrected": "I have an apple and she go home.",
         "issues": issues,
         "explanation": "Not has. An before a vowel.",
+        "checked_by": [],
+        "degraded": None,
     }
     told = correction("m1", TEXT, issues, "Learn articles.")
     assert told is not None

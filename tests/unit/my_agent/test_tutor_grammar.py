@@ -4,15 +4,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from my_agent.tutor import grammar
+from my_agent.tutor import checks
 from my_agent.tutor.corrections import apply
 
 MISTAKES = [
     ("I has a apple.", "I have an apple.", ["agreement", "article"]),
     ("She go to school every day.", "She goes to school every day.", ["agreement"]),
     ("He don't like coffee.", "He doesn't like coffee.", ["agreement"]),
-    ("I have went to the store.", "I have gone to the store.", ["grammar"]),
-    ("I didn't went there.", "I didn't go there.", ["grammar"]),
+    ("I have went to the store.", "I have gone to the store.", ["verb_form"]),
+    ("I didn't went there.", "I didn't go there.", ["tense"]),
     ("I went home with my freind.", "I went home with my friend.", ["spelling"]),
     ("This is a test of the the linter.", "This is a test of the linter.", ["repetition"]),
     ("I recieve alot of emails.", "I receive a lot of emails.", ["spelling", "spelling"]),
@@ -27,7 +27,7 @@ MISTAKES = [
     ("My brother and i like it.", "My brother and I like it.", ["capitalization"]),
     ("I want to improve my english.", "I want to improve my English.", ["capitalization"]),
     ("See you on Wendesday.", "See you on Wednesday.", ["spelling"]),
-    ("She does a lot of homeworks.", "She does a lot of homework.", ["spelling"]),
+    ("She does a lot of homeworks.", "She does a lot of homework.", ["grammar"]),
     ("I like teh sea.", "I like the sea.", ["spelling"]),
     ("It will rain tommorow.", "It will rain tomorrow.", ["spelling"]),
     ("helo freind", "hello friend", ["spelling", "spelling"]),
@@ -39,13 +39,13 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("text", "corrected", "types"), MISTAKES)
 def test_mistake_is_found_and_corrected(text: str, corrected: str, types: list[str]) -> None:
-    issues = grammar.check(text)
+    issues = checks.check(text)
     assert apply(text, issues) == corrected
     assert [issue["type"] for issue in issues] == types
     for issue in issues:
         assert text[issue["start"] : issue["end"]] == issue["original"]
         assert issue["message"]
-        assert issue["sources"] == ["harper"]
+        assert {"rules", "harper"}.issuperset(issue["sources"])
 
 
 CORRECT = [
@@ -99,16 +99,16 @@ CORRECT = [
 
 @pytest.mark.parametrize("text", CORRECT)
 def test_correct_text_has_no_issues(text: str) -> None:
-    assert grammar.check(text) == []
+    assert checks.check(text) == []
 
 
 def test_check_is_thread_safe() -> None:
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(grammar.check, ["I has a apple."] * 40))
-    assert found == [grammar.check("I has a apple.")] * 40
+        found = list(threads.map(checks.check, ["I has a apple."] * 40))
+    assert found == [checks.check("I has a apple.")] * 40
 
 
 def test_long_message_is_checked_completely() -> None:
     sentence = "I has a apple. "
-    issues = grammar.check(sentence * 250)
+    issues = checks.check(sentence * 250)
     assert apply(sentence * 250, issues) == "I have an apple. " * 250

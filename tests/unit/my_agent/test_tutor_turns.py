@@ -1,11 +1,11 @@
-"""Checks by Harper: tenants take turns, and a run's checks take a limited time."""
+"""Checks without a model: tenants take turns, and a run's checks take a limited time."""
 
 import asyncio
 import threading
 
 import pytest
 
-from my_agent.tutor import grammar, turns
+from my_agent.tutor import checks, turns
 from my_agent.tutor.corrections import Issue
 
 MISTAKE = "He go to the market yesterday and buyed a lots of apple. "
@@ -24,7 +24,8 @@ def test_pieces_are_short_and_make_up_the_text(text: str) -> None:
 async def test_mistakes_of_all_pieces_have_their_positions_in_the_text() -> None:
     text = MISTAKE * 60
     until = asyncio.get_running_loop().time() + 60
-    issues = await turns.check("a", text, until)
+    issues, complete = await turns.check("a", text, until)
+    assert complete
     assert all(text[each["start"] : each["end"]] == each["original"] for each in issues)
     assert sum(each["original"] == "buyed" for each in issues) == 60
 
@@ -40,7 +41,7 @@ async def test_tenant_waits_for_one_piece_of_another_tenant_and_not_for_its_back
         order.append(text[:3])
         return []
 
-    monkeypatch.setattr(grammar, "check", check)
+    monkeypatch.setattr(checks, "check", check)
     until = asyncio.get_running_loop().time() + 60
     backlog = [asyncio.create_task(turns.check("bad", "bad " * 250, until)) for _ in range(90)]
     await asyncio.sleep(0.05)
@@ -73,9 +74,9 @@ async def test_checks_end_at_the_deadline_with_what_they_found(
         ended.wait(30)
         return []
 
-    monkeypatch.setattr(grammar, "check", check)
+    monkeypatch.setattr(checks, "check", check)
     try:
         until = asyncio.get_running_loop().time() + 0.2
-        assert await turns.check("slow", "bad " * 1000, until) == [first]
+        assert await turns.check("slow", "bad " * 1000, until) == ([first], False)
     finally:
         ended.set()

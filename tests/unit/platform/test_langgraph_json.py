@@ -124,6 +124,7 @@ def test_paths_of_a_mapping_are_relative_to_the_working_directory(
         ({"sql": {"tenant_key": 'a"b'}}, "sql.tenant_key"),
         ({"sql": {"tenant_key": ["org"]}}, "sql.tenant_key"),
         ({"sql": []}, "sql"),
+        ({"sql": {"state_keys": "some"}}, "sql.state_keys"),
         ({"sql": {"retention": 3}}, "sql.retention"),
         ({"sql": {"retention": {"events_days": 3}}}, "sql.retention.events_days"),
         ({"sql": {"retention": {"events_seconds": "3"}}}, "sql.retention.events_seconds"),

@@ -21,6 +21,7 @@ from my_agent.chat.settings import ChatSettings
 from my_agent.database import CONNECTIONS, MORE_CONNECTIONS
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.models import ModelSettings
+from my_agent.research.settings import ResearchSettings
 from my_agent.tutor.settings import TutorSettings
 from server.cli import main
 from server.settings import Settings
@@ -50,7 +51,7 @@ FOREIGN = {
 def known_settings() -> set[str]:
     """Every variable that the project, or langgraph_api in it, reads and the documentation explains."""
     names = {name.upper() for name in Settings.model_fields}
-    for settings in (ModelSettings, ChatSettings, IcpSettings, TutorSettings):
+    for settings in (ModelSettings, ChatSettings, IcpSettings, ResearchSettings, TutorSettings):
         names |= {f"{settings.PREFIX}{name}".upper() for name in settings.model_fields}
     return names | set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", README))
 

@@ -152,6 +152,7 @@ OF_ONE = {
     "integration/cli/test_layouts.py": "which packages are imported, before any database is",
     "integration/cli/test_start_errors.py": "what never opens one, and URLs that are refused",
     "integration/cli/test_unusable_files.py": "what is wrong with a file",
+    "integration/my_agent/test_research_disaster.py": "backups, which are files of any database",
 }
 
 

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from server import routes
 from server.routes import ProductRoutes, offered
 from server.routes.forwarding import Request
+from server.routes.runs import chosen
 from tests.support.processes import GRAPHS, ROOT
 from threadhold.config_file import read_config
 from threadhold.http.json_limits import Limits
@@ -144,3 +145,24 @@ async def test_route_errors_are_answered_and_platform_errors_pass() -> None:
         assert (answer.status_code, body) == (500, expected)
         with pytest.raises(LookupError, match="the platform's own"):
             await client.get("/other")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("acme.com", "a"),
+        ("The one for ACME.com, please.", "a"),
+        ("2", "b"),
+        ("beta.io (04 May 2026, 12:00 UTC)", "b"),
+        ("Default ICP", "c"),
+        ("shop.acme.com", None),
+        ("beta.io", "b"),
+        ("acme.com or Default ICP", None),
+        ("hello", None),
+        ("9", None),
+    ],
+)
+def test_message_chooses_a_session_by_its_name(text: str, found: str | None) -> None:
+    labels = ("acme.com", "beta.io (04 May 2026, 12:00 UTC)", "Default ICP")
+    offered = [{"thread_id": id_, "label": label} for id_, label in zip("abc", labels, strict=True)]
+    assert chosen(offered, text) == found

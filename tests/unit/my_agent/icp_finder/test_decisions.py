@@ -33,7 +33,9 @@ ALL = [combination(values) for values in product((False, True), repeat=len(NAMES
 
 
 def signals_of(flags: dict[str, bool]) -> Signals:
-    values: dict[str, Any] = {**flags, "changes": ("website",) if flags["changes"] else ()}
+    values: dict[str, Any] = dict(flags)
+    for name in ("changes", "changed_elsewhere"):
+        values[name] = ("website",) if flags[name] else ()
     return Signals(**values)
 
 
@@ -50,7 +52,8 @@ def test_each_combination_of_signals_gives_its_decision(flags: dict[str, bool]) 
     elif reasons:
         expected = (False, True, reasons[0])
     elif flags["recent_candidates"]:
-        expected = (True, False, "recent")
+        told = "another session has changed the website" if flags["changed_elsewhere"] else "recent"
+        expected = (True, False, told)
     else:
         expected = (False, True, "there are no candidates yet")
     assert (decisions["use_cached"], decisions["rerun_icp"]) == expected[:2]
@@ -60,7 +63,7 @@ def test_each_combination_of_signals_gives_its_decision(flags: dict[str, bool]) 
 
 
 def test_combinations_cover_all_signals() -> None:
-    assert len(ALL) == 2**7
+    assert len(ALL) == 2**8
     assert NAMES == [
         "profile_exists",
         "icp_confirmed",
@@ -69,6 +72,7 @@ def test_combinations_cover_all_signals() -> None:
         "rule_drift",
         "changes",
         "recent_candidates",
+        "changed_elsewhere",
     ]
 
 

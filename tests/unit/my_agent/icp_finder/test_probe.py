@@ -20,6 +20,7 @@ from tests.support.icp_state import (
     confirmed,
     said,
     saved,
+    scored,
     site,
     state,
     updates,
@@ -88,6 +89,29 @@ async def test_icp_saved_after_search_counts_as_change() -> None:
     assert decisions["reason"] == "the industries have changed since the last search"
 
 
+async def test_change_by_a_colleague_is_told_with_its_reason() -> None:
+    await saved()
+    mine = confirmed("hello", last={"rule_name": RULE, "icp_hash": icp_hash(basis(COMPANY, ICP))})
+    changed: Icp = {**ICP, "industries": ["Steel"]}
+    await records.save_rule("acme", "acme.com", RULE, changed, confirmed=True)
+    of = basis(COMPANY, changed)
+    await records.save_discovery("acme", RULE, icp_hash(of), of, [scored("domain:s.com")])
+    found = updates(await return_user_probe(mine, config()))
+    assert found["decisions"] == {
+        "use_cached": True,
+        "rerun_icp": False,
+        "reason": "another session has changed the industries and searched",
+    }
+    [note] = found["notes"]
+    assert "industries of this company were changed in another session" in note
+    assert "Steel" in note
+    # In the next message nothing has changed.
+    after: Any = {**mine, **found, "notes": []}
+    again = updates(await return_user_probe(after, config()))
+    assert again["decisions"]["reason"].endswith("nothing has changed since")
+    assert "notes" not in again
+
+
 async def test_company_of_thread_or_message_wins_over_last_saved() -> None:
     await saved()
     other: Company = {"site": site("b.com"), "customers": []}
@@ -113,7 +137,7 @@ async def test_change_of_confirmed_company_asks_the_user(logged: list[Any]) -> N
             "body": {"website": "https://acme.org"},
         },
     }
-    assert "continue here" in said(command)
+    assert "- website: acme.com → acme.org" in said(command)
     assert [line["parts"] for line in logged if line["action"] == "context_change"] == [
         ("website",)
     ]

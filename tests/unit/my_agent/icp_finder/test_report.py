@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from my_agent.icp_finder import jobs, prompts, records
+from my_agent.icp_finder.answers import question
 from my_agent.icp_finder.graph import graph
 from my_agent.icp_finder.jobs import JobError
-from my_agent.icp_finder.model import Candidate, Job
+from my_agent.icp_finder.model import Candidate, Failure, Job
 from my_agent.icp_finder.nodes.report import enrich, finalize, progress_report
 from tests.support.icp_state import (
     WHICH,
@@ -39,7 +40,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     async def enrich_now(tenant_id: str, rule_name: str, icp_hash: str, keys: Any) -> Any:
         known["now"] = list(keys)
-        return [Candidate(key, key, "web") for key in keys]
+        return [Candidate(key, key, "web", details={"status": "read"}) for key in keys]
 
     monkeypatch.setattr(jobs, "find", find)
     monkeypatch.setattr(jobs, "enqueue", enqueue)
@@ -84,7 +85,10 @@ async def test_candidates_are_shown_and_asked_about_once(job: dict[str, Any]) ->
     assert (command.goto, updates(command)["notes"]) == ("finalize", [prompts.NOT_ENRICHED])
     command = await progress_report(confirmed(found=WHICH, reported=WHICH), config())
     assert (command.goto, updates(command)["notes"]) == ("finalize", [])
-    again = await progress_report(confirmed(found=WHICH, reported=WHICH, unclear=True), config())
+    waiting = question("enrich", "?", candidates=3)
+    unclear = confirmed(found=WHICH, reported=WHICH, unclear=True, waiting=waiting)
+    again = await progress_report(unclear, config())
+    assert updates(again)["asking"]["id"] == waiting["id"]
     assert (again.goto, said(again).startswith(prompts.UNCLEAR)) == ("choose", True)
     assert "1. " not in said(again)
 
@@ -121,11 +125,42 @@ async def test_ten_candidates_are_enriched_now_and_forty_by_job(
     found: Any = await enrich(of, config())
     assert job["now"] == [f"domain:{n:02}.com" for n in range(10)]
     assert job["keys"] == [f"domain:{n:02}.com" for n in range(10, 50)]
-    assert found["enrichment"] == {"now": job["now"], "job": "j1", "queued": 40}
+    assert found["enrichment"] == {
+        "now": job["now"],
+        "failed": [],
+        "job": "j1",
+        "queued": 40,
+    }
     again: Any = await enrich(of, config())
     assert "started no other" in again["notes"][-1]
     actions = [line["action"] for line in logged]
     assert actions == ["enriched", "job_queued", "enriched", "job_merged"]
+
+
+def test_report_of_enrichment_says_what_was_found_and_why_not() -> None:
+    full = {"status": "read", "emails": ["a@a.com"], "phones": ["6123 4567"], "size": "11-50"}
+    down = {"status": "unreadable", "note": "d.com answered with an error (503)."}
+    none = {"status": "no_website", "note": "No website of this company is known."}
+    done = [
+        Candidate("domain:a.com", "A", "web", details=full),
+        Candidate("domain:b.com", "B", "web", details={"status": "read", "about": "x"}),
+        Candidate("domain:d.com", "D", "web", details=down),
+        *(Candidate(f"uen:{n}", f"N{n}", "register", details=none) for n in range(7)),
+    ]
+    assert prompts.enriched(done).splitlines() == [
+        "I have enriched 2 of 10 companies:",
+        "- A: a@a.com, 6123 4567; 11-50 people",
+        "- B: its site was read, but names no contact and no size",
+        (
+            "Not enriched: D (d.com answered with an error (503)); N0, N1, N2, N3, N4 and 2 more "
+            "(no website of this company is known). Write “run enrichment” to try again."
+        ),
+    ]
+    assert prompts.enriched(done[2:3]).startswith("I could enrich none of 1 company.")
+    job = Job("j", "done", False, 3, 3, [Failure("domain:d.com", "D", "It is down.")])
+    assert "is done: 2 of 3 companies enriched. Not enriched: D (it is down)." in prompts.progress(
+        job
+    )
 
 
 async def test_environment_limits_enrichment(
@@ -157,7 +192,7 @@ async def test_finalize_sends_notes_once() -> None:
     assert found["messages"][0].text == "One.\n\nTwo."
     assert found["notes"] == []
     nothing = await finalize(confirmed(notes=[]))
-    assert nothing["messages"][0].text == prompts.UNCHANGED
+    assert nothing["messages"][0].text == f"{prompts.UNCHANGED}\n\n{prompts.HELP}"
 
 
 def test_graph_has_its_nodes_in_order() -> None:
@@ -175,13 +210,18 @@ def test_graph_has_its_nodes_in_order() -> None:
         "progress_report",
         "enrich",
         "finalize",
+        "converse",
     ]
     edges = {(edge.source, edge.target) for edge in graph.get_graph().edges}
-    order = [name for name in graph.nodes if name not in ("choose", "enrich")]
+    order = [name for name in graph.nodes if name not in ("choose", "enrich", "converse")]
     assert set(pairwise(order)) <= edges
-    assert {target for source, target in edges if source == "choose"} == {"ingest"}
+    assert {target for source, target in edges if source == "choose"} == {
+        "ingest",
+        "choose",
+    }
     assert {target for source, target in edges if source == "return_user_probe"} == {
         "profile_builder",
+        "converse",
         "choose",
         "__end__",
     }

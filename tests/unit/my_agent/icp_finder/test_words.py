@@ -196,8 +196,6 @@ UNCLEAR: list[tuple[Kind, Any]] = [
     ("confirm_icp", 3),
     ("confirm_icp", ["yes", "no"]),
     ("confirm_icp", {"other": "yes"}),
-    ("context_change", "yes"),
-    ("context_change", True),
     ("context_change", "continue or new?"),
     ("context_change", "don't start a new one"),
     ("rerun", "why?"),

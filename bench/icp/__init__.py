@@ -1,0 +1,1 @@
+"""Quality of the ICP finder: its understanding, its ranking, its industries."""

@@ -1,0 +1,1 @@
+"""Sentences of learners of English, with their mistakes marked."""

@@ -1,0 +1,101 @@
+"""Rewriting: complete a follow-up question by a model, or by word lists if the model fails."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Sequence
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, HumanMessage
+from langgraph.constants import TAG_NOSTREAM
+
+from my_agent import token_budget
+from my_agent.chat import prompts
+from my_agent.chat.reference import resolve
+from my_agent.chat.settings import ChatSettings
+from my_agent.models import ModelSettings, chat_model
+
+logger = logging.getLogger(__name__)
+
+# Tokens of the reply. Models that reason need some for that.
+MOST_TOKENS = 1_000
+# Characters that a completed question may have more than the question itself.
+LONGER = 300
+# Models that accept no other temperature than their own.
+_FIXED_TEMPERATURE = re.compile(r"(?:.*/)?(?:o\d|gpt-5)", re.IGNORECASE)
+
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_OPEN_THOUGHT = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
+_PREFIX = re.compile(
+    r"(?:(?:the |a )?(?:(?:rewritten|standalone|complete[d]?|final|last)\s+)*(?:question|query)"
+    r"|(?:a )?(?:pergunta|consulta)(?:\s+(?:reescrita|completa|final))*)(?:\s+is)?\s*[:\uff1a]\s*",
+    re.IGNORECASE,
+)
+_QUOTES = {'"': '"', "'": "'", "“": "”", "\u2018": "\u2019", "«": "»", "`": "`", "*": "*"}
+
+
+class Unusable(Exception):
+    """Raised when a model's reply is no question. The message is the reason."""
+
+
+async def completed(asked: str, earlier: Sequence[AnyMessage]) -> str:
+    """Return the question with the names and topics that it takes from earlier messages.
+
+    Without a model, or if it fails, is late or replies something else, `resolve` fills in the
+    references from the earlier questions.
+    """
+    settings = ChatSettings.from_environment()
+    endpoint = ModelSettings.from_environment()
+    if settings.rewrite and endpoint.is_configured:
+        name = settings.rewrite_model or endpoint.model
+        try:
+            async with asyncio.timeout(settings.rewrite_seconds):
+                return await _by_model(name, asked, earlier)
+        except Unusable as reason:
+            logger.warning("Question rewrite was unusable (%s); used word lists", reason)
+        except Exception:
+            # Any failure is acceptable here: the word lists need no model.
+            logger.warning("Question rewrite failed; used word lists", exc_info=True)
+    said = [str(each.text) for each in earlier if isinstance(each, HumanMessage)]
+    return resolve(asked, said)
+
+
+def clean(reply: str, asked: str) -> str:
+    """Return the question in a model's reply, without thoughts, quotes and prefixes.
+
+    Raises:
+        Unusable: the reply is empty, much longer than the question, or an unfinished thought.
+    """
+    text = _THOUGHT.sub(" ", reply)
+    if _OPEN_THOUGHT.search(text):
+        raise Unusable("an unfinished thought")
+    text = " ".join(text.replace("```", " ").split())
+    before = None
+    while text != before:
+        before = text
+        text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
+        while len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
+            text = text[1:-1].strip()
+    if not text:
+        raise Unusable("empty")
+    if len(text) > len(asked) + LONGER:
+        raise Unusable(f"{len(text)} characters")
+    return text
+
+
+async def _by_model(name: str, asked: str, earlier: Sequence[AnyMessage]) -> str:
+    endpoint = ModelSettings.from_environment()
+    # One attempt: a second one would make the user wait, and the word lists are at hand.
+    once = endpoint.model_copy(update={"model": name, "max_retries": 0})
+    model: BaseChatModel = await asyncio.to_thread(chat_model, settings=once)
+    fixed = _FIXED_TEMPERATURE.match(name)
+    options = {} if fixed else {"temperature": 0, "max_tokens": MOST_TOKENS}
+    messages = prompts.rewriting(earlier, asked)
+    messages = token_budget.fit(messages, token_budget.budget(name, endpoint.context_tokens))
+    # Without this tag the rewrite would be streamed to the client as if it were the answer.
+    answer = await model.bind(**options).ainvoke(messages, {"tags": [TAG_NOSTREAM]})
+    if answer.additional_kwargs.get("refusal"):
+        raise Unusable("refused")
+    if answer.response_metadata.get("finish_reason") in ("length", "content_filter"):
+        raise Unusable(str(answer.response_metadata["finish_reason"]))
+    return clean(str(answer.text), asked)

@@ -1,0 +1,1 @@
+"""The graph `diagnosis`: work an incident from evidence, and record every step as an event."""

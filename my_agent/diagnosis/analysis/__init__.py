@@ -1,0 +1,1 @@
+"""Analysis: signs of faults, candidate causes, and tests of them. Pure, and without a model."""

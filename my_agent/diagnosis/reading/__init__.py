@@ -1,0 +1,1 @@
+"""Reading: logs, metrics and traces as people paste them."""

@@ -1,0 +1,45 @@
+"""Settings of the graph `diagnosis`."""
+
+from typing import ClassVar
+
+from pydantic import Field, field_validator
+
+from contexts.addresses import Network
+from my_agent.settings import EnvironmentSettings
+
+
+class DiagnosisSettings(EnvironmentSettings):
+    """Limits of sources, probes and streams; each field is an environment variable."""
+
+    PREFIX: ClassVar[str] = "DIAGNOSIS_"
+
+    max_source_chars: int = Field(
+        default=1_000_000,
+        gt=0,
+        le=1_000_000,
+        description="Longest log, metrics file or trace of one message, in characters",
+    )
+    max_session_chars: int = Field(
+        default=5_000_000, gt=0, description="Characters of all sources of one session"
+    )
+    max_probes: int = Field(
+        default=3, ge=0, le=10, description="Hosts that one message can have probed; 0: none"
+    )
+    probe_seconds: float = Field(
+        default=5.0, gt=0, le=60, description="Maximum time of one probe, in seconds"
+    )
+    private_networks: tuple[Network, ...] = Field(
+        default=(),
+        description="Private networks whose hosts may be probed, such as `10.1.0.0/16`, "
+        "separated by commas",
+    )
+    max_followers: int = Field(
+        default=50, gt=0, description="Streams of events that a tenant can follow in one process"
+    )
+
+    @field_validator("private_networks", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(network.strip() for network in value.split(",") if network.strip())
+        return value

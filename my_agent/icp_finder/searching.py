@@ -1,0 +1,148 @@
+"""Searching: ask the web and the register, rank what both give, and keep it as a new version.
+
+A search never destroys. Only a search that found companies makes a new version; otherwise the stored
+candidates stay, and the outcome says why there is no new version.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from my_agent.icp_finder import likeness, records, register
+from my_agent.icp_finder.diffs import basis, icp_hash
+from my_agent.icp_finder.discovery import discover
+from my_agent.icp_finder.model import Candidate, Company, Icp, Scored, Sources, Version
+from my_agent.icp_finder.scoring import score, text_of, with_feedback
+from my_agent.icp_finder.settings import IcpSettings
+
+# The most candidates that a discovery has; settings allow 1100.
+MOST = 2000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a search.
+
+    Attributes:
+        sources: what web and register answered.
+        codes: the SSIC codes that the register was asked for.
+        version: the new version; None if nothing was found, and nothing has changed.
+        kept: number of candidates that are stored for the profile.
+        added: number of candidates that the register gave.
+    """
+
+    sources: Sources
+    codes: Sequence[str]
+    version: Version | None
+    kept: int
+    added: int
+
+
+async def search(
+    tenant_id: str,
+    rule_name: str,
+    company: Company,
+    icp: Icp,
+    *,
+    feedback: Mapping[str, float] | None = None,
+) -> Outcome:
+    """Search for companies that fit an ICP.
+
+    The register is asked if the web gives fewer companies than are enriched at once.
+
+    Args:
+        tenant_id: the tenant.
+        rule_name: the rule of the search.
+        company: the tenant's company.
+        icp: the ideal customer profile.
+        feedback: what the users think of companies, from -1 to 1, by the key of the candidate.
+    """
+    settings, feedback = IcpSettings.from_environment(), feedback or {}
+    of = basis(company, icp)
+    web = await discover(company, icp, limit=settings.wanted)
+    found = await scored(tenant_id, web.candidates, company, icp, feedback)
+    given = register.Ranked("not_asked")
+    if len(found) < settings.run_now_limit:
+        given = await register.rank(
+            tenant_id,
+            company,
+            icp,
+            limit=settings.wanted - len(found),
+            details=await _known_of_register(tenant_id, rule_name, icp_hash(of)),
+            feedback=feedback,
+        )
+    sources: Sources = {"web": web.answer, "register": given.answer}
+    everything = [*found, *given.found]
+    version = None
+    if everything:
+        version = await records.save_discovery(
+            tenant_id, rule_name, icp_hash(of), of, everything, sources=sources
+        )
+    kept = await records.count_candidates(tenant_id, rule_name, icp_hash(of))
+    return Outcome(sources, given.codes, version, kept, len(given.found))
+
+
+async def scored(
+    tenant_id: str,
+    candidates: Sequence[Candidate],
+    company: Company,
+    icp: Icp,
+    feedback: Mapping[str, float],
+) -> list[Scored]:
+    """Score candidates, with what enrichment has found about them in earlier searches.
+
+    Args:
+        tenant_id: the tenant.
+        candidates: the candidates.
+        company: the tenant's company.
+        icp: the ideal customer profile.
+        feedback: what the users think of companies, from -1 to 1, by key.
+    """
+    if not candidates:
+        return []
+    details = await records.known_details(tenant_id, [each.key for each in candidates])
+    known = [replace(each, details=details.get(each.key, each.details)) for each in candidates]
+
+    def rate() -> list[Scored]:
+        # In a thread, because many of them take a while.
+        ratings = likeness.measure([text_of(each) for each in known], company)
+        return [
+            Scored(
+                each,
+                score(each, company, icp, likeness=rating, feedback=feedback.get(each.key, 0.0)),
+            )
+            for each, rating in zip(known, ratings, strict=True)
+        ]
+
+    return await asyncio.to_thread(rate)
+
+
+async def apply_feedback(
+    tenant_id: str, rule_name: str, icp_hash: str, feedback: Mapping[str, float]
+) -> None:
+    """Let feedback move the stored candidates of a discovery, without a search.
+
+    Args:
+        tenant_id: the tenant.
+        rule_name: the rule of the candidates.
+        icp_hash: hash of the ICP.
+        feedback: what the users think of companies, from -1 to 1, by key; those without an entry
+            lose the feedback that they had.
+    """
+    found = await records.best_candidates(tenant_id, rule_name, icp_hash, limit=MOST)
+    moved = [
+        Scored(each.candidate, with_feedback(each.score, feedback.get(each.candidate.key, 0.0)))
+        for each in found
+    ]
+    changed = [new for new, old in zip(moved, found, strict=True) if new.score != old.score]
+    await records.add_candidates(tenant_id, rule_name, icp_hash, changed)
+
+
+async def _known_of_register(
+    tenant_id: str, rule_name: str, of: str
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return what is known of the register's companies that an earlier search has found."""
+    best = await records.best_candidates(tenant_id, rule_name, of, limit=MOST)
+    keys = [each.candidate.key for each in best if each.candidate.source == "register"]
+    return await records.known_details(tenant_id, keys)

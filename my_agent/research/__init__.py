@@ -1,0 +1,1 @@
+"""Graph `research`: a supervisor and five workers. Each claim of the report has its quotes."""

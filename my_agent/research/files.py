@@ -1,0 +1,75 @@
+"""The state file and the backups of a project. They are for people and for disaster.
+
+Nothing depends on them: a folder that cannot be written is a warning in the log.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+from urllib.parse import quote
+
+from my_agent.research import backups, state_file
+from my_agent.research.model import ProjectSnapshot
+from my_agent.research.projects import Key
+from my_agent.research.settings import ResearchSettings
+
+logger = logging.getLogger(__name__)
+
+BACKUP_SECONDS = 30.0
+
+
+def folder(settings: ResearchSettings, key: Key) -> Path | None:
+    """Return the folder of the tenant's files; None if the settings name none."""
+    base = settings.research_data_folder
+    if base == "off":
+        return None
+    # A tenant's name may hold anything; its folder must not leave the base.
+    name = quote(key.tenant_id, safe="").replace(".", "%2E")
+    return Path(base) / (name or "%00")
+
+
+async def save(settings: ResearchSettings, key: Key, snapshot: ProjectSnapshot) -> None:
+    """Write the state file, and a backup that is marked as the latest."""
+    place = folder(settings, key)
+    if place is None:
+        return
+    try:
+        await asyncio.to_thread(state_file.write, place, snapshot)
+    except OSError:
+        logger.warning(
+            "The state file of project %s was not written", key.project_id, exc_info=True
+        )
+        return
+    await back_up(settings, key, snapshot, latest=True)
+
+
+async def back_up(
+    settings: ResearchSettings, key: Key, snapshot: ProjectSnapshot, *, latest: bool
+) -> None:
+    """Write a backup."""
+    place = folder(settings, key)
+    if place is None:
+        return
+    try:
+        await asyncio.to_thread(
+            backups.save,
+            place,
+            key.project_id,
+            snapshot,
+            latest=latest,
+            keep=settings.research_backups_kept,
+        )
+    except OSError:
+        logger.warning("Project %s was not backed up", key.project_id, exc_info=True)
+
+
+async def restore(settings: ResearchSettings, key: Key) -> ProjectSnapshot | None:
+    """Return the newest undamaged backup of a project, or None."""
+    place = folder(settings, key)
+    if place is None:
+        return None
+    try:
+        return await asyncio.to_thread(backups.restore, place, key.project_id)
+    except OSError:
+        logger.warning("The backups of project %s cannot be read", key.project_id, exc_info=True)
+        return None

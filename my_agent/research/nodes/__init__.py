@@ -1,0 +1,1 @@
+"""The nodes of the graph `research`: the workers, and the begin and the end of a run."""

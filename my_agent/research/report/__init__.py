@@ -1,0 +1,1 @@
+"""The report as Markdown and as HTML. Words of pages are escaped in both."""

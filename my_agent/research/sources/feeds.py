@@ -1,0 +1,115 @@
+"""RSS and Atom feeds: the entries that have words of a query."""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from datetime import date
+
+import feedparser
+
+from my_agent.research.model import SearchResult
+from my_agent.research.settings import ResearchSettings
+from my_agent.research.sources.web import SearchFailed, clean
+from my_agent.research.text import content
+from my_agent.web.fetch import SiteError, get
+
+KINDS = (
+    *("application/rss+xml", "application/atom+xml", "application/rdf+xml"),
+    *("application/xml", "text/xml", "text/plain", "text/html"),
+)
+MAX_BYTES = 4 * 2**20
+KEPT_FEEDS = 20
+RESULTS = 20
+SNIPPET = 1000
+
+_lock = threading.Lock()
+_kept: OrderedDict[str, tuple[float, list[SearchResult]]] = OrderedDict()
+
+
+async def search(query: str, feed: str, settings: ResearchSettings) -> list[SearchResult]:
+    """Return the entries of a feed that have words of a query, the best first.
+
+    Args:
+        query: the words.
+        feed: address of the feed.
+        settings: the private networks that it may be in.
+
+    Raises:
+        SearchFailed: the feed could not be read.
+    """
+    wanted = set(content(query))
+    found = []
+    for entry in await _entries(feed, settings):
+        shared = wanted & set(content(f"{entry.title} {entry.snippet}"))
+        if shared:
+            quality = round(0.4 + 0.5 * len(shared) / len(wanted), 2)
+            found.append(
+                SearchResult(
+                    entry.url, entry.title, "rss", entry.snippet, entry.published, quality, query
+                )
+            )
+    return sorted(found, key=lambda each: -each.quality)[:RESULTS]
+
+
+async def _entries(feed: str, settings: ResearchSettings) -> list[SearchResult]:
+    with _lock:
+        # The queries of a plan come together and ask the same feeds.
+        moment, known = _kept.get(feed, (0.0, []))
+        if known and time.monotonic() - moment < settings.research_feed_seconds:
+            return known
+    try:
+        # feedparser would fetch by itself, from any address.
+        answer = await get(
+            feed, settings.research_private_networks, kinds=KINDS, max_bytes=MAX_BYTES
+        )
+    except SiteError as error:
+        raise SearchFailed(str(error)) from error
+    found = await asyncio.to_thread(parse, answer.body)
+    with _lock:
+        _kept[feed] = (time.monotonic(), found)
+        _kept.move_to_end(feed)
+        while len(_kept) > KEPT_FEEDS:
+            _kept.popitem(last=False)
+    return found
+
+
+def parse(body: bytes) -> list[SearchResult]:
+    """Return the entries of a feed. Blocks.
+
+    Raises:
+        SearchFailed: it is not a feed.
+    """
+    feed = feedparser.parse(body, sanitize_html=True)
+    if not feed.version:
+        raise SearchFailed("The address answers with something else than a feed.")
+    return [
+        SearchResult(
+            url=each.link,
+            title=clean(each.get("title", each.link)),
+            source="rss",
+            snippet=_text(each.get("summary", ""))[:SNIPPET],
+            # Without the class's own `get`, which replaces one date by the other and warns.
+            published=_date(dict.get(each, "published_parsed") or dict.get(each, "updated_parsed")),
+        )
+        for each in feed.entries
+        if str(each.get("link", "")).startswith(("http://", "https://"))
+    ]
+
+
+def _text(html: str) -> str:
+    """Return the text of a summary, which may be HTML."""
+    if "<" not in html:
+        return clean(html)
+    from lxml.html import fromstring
+
+    return clean(fromstring(f"<div>{html}</div>").text_content())
+
+
+def _date(parsed: time.struct_time | None) -> str | None:
+    if parsed is None:
+        return None
+    try:
+        return date(parsed.tm_year, parsed.tm_mon, parsed.tm_mday).isoformat()
+    except ValueError:
+        return None

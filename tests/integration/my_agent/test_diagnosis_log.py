@@ -1,0 +1,547 @@
+"""The events of the diagnosis in both databases: immutable, gapless, and never lost or doubled."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, insert, text
+from sqlalchemy.exc import DBAPIError
+
+from my_agent import database as product
+from my_agent.database import ProductDatabase
+from my_agent.diagnosis import following, log, snapshots
+from my_agent.diagnosis.events import Event, EventRefused, New, dumps
+from my_agent.diagnosis.fold import FOLD, replay
+from my_agent.diagnosis.log import Conflict, Moment, moment
+from my_agent.diagnosis.snapshots import EVERY, KEPT
+from my_agent.diagnosis.tables import events as table
+from my_agent.diagnosis.upcasting import UnknownEvent
+from my_agent.diagnosis.verify import verify
+from tests.support import databases
+from tests.support.diagnosis import chained, evidence, note, opened, result
+from tests.support.processes import ROOT
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+TENANT = "acme"
+DAY = 86_400_000_000
+
+
+@pytest.fixture(scope="module")
+def store(product_database: str) -> ProductDatabase:
+    return product.database()
+
+
+@pytest.fixture
+def session() -> str:
+    return uuid4().hex
+
+
+@pytest.fixture
+def append(store: ProductDatabase, session: str) -> Callable[..., Moment]:
+    def write(*new: New, **options: object) -> Moment:
+        with store.write(TENANT) as connection:
+            return log.append(connection, TENANT, session, new, **options)  # type: ignore[arg-type]
+
+    return write
+
+
+def now(store: ProductDatabase, session: str, **when: int) -> Moment:
+    with store.read(TENANT) as connection:
+        return moment(connection, TENANT, session, **when)
+
+
+def stored(store: ProductDatabase, session: str) -> list[Event]:
+    with store.read(TENANT) as connection:
+        return list(log.stream(connection, TENANT, session))
+
+
+def snapshot_numbers(store: ProductDatabase, session: str) -> list[int]:
+    with store.read(TENANT) as connection:
+        query = text("SELECT seq FROM diagnosis_sessions WHERE session_id = :s ORDER BY seq")
+        return list(connection.execute(query, {"s": session}).scalars())
+
+
+def change(store: ProductDatabase, statement: str, session: str, tenant: str = TENANT) -> int:
+    with store.write(tenant) as connection:
+        return connection.execute(text(statement), {"s": session}).rowcount
+
+
+# --- what the database refuses ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE diagnosis_events SET data = '{}' WHERE session_id = :s AND seq = 2",
+        "UPDATE diagnosis_events SET at = at + 1 WHERE session_id = :s",
+        "DELETE FROM diagnosis_events WHERE session_id = :s AND seq = 5",
+        "DELETE FROM diagnosis_events WHERE session_id = :s",
+    ],
+)
+def test_events_are_never_changed(
+    store: ProductDatabase, append: Callable[..., Moment], session: str, statement: str
+) -> None:
+    append(*opened())
+    before = stored(store, session)
+    with pytest.raises(DBAPIError):
+        change(store, statement, session)
+    assert stored(store, session) == before
+
+
+@pytest.mark.only("sqlite")
+def test_replacing_an_event_is_refused(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    # Only SQLite has INSERT OR REPLACE, which deletes without a trigger.
+    append(*opened())
+    columns = "tenant_id, session_id, seq, type, version, '{}', at, command, previous, hash"
+    with pytest.raises(DBAPIError, match="must follow"):
+        change(
+            store,
+            f"INSERT OR REPLACE INTO diagnosis_events SELECT {columns} FROM diagnosis_events"
+            " WHERE session_id = :s AND seq = 5",
+            session,
+        )
+
+
+@pytest.mark.only("postgresql")
+def test_truncating_events_is_refused(store: ProductDatabase) -> None:
+    with pytest.raises(DBAPIError, match="never changed"):
+        change(store, "TRUNCATE diagnosis_events", "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seq": 7},
+        {"seq": 5},
+        {"seq": 0},
+        {"at": 1},
+        {"previous": "0" * 64},
+    ],
+    ids=["gap", "double", "zero", "earlier", "other chain"],
+)
+def test_event_that_does_not_follow_is_refused_by_the_database(
+    store: ProductDatabase,
+    append: Callable[..., Moment],
+    session: str,
+    wrong: dict[str, object],
+) -> None:
+    append(*opened())
+    last = stored(store, session)[-1]
+    row = {**last._asdict(), "data": "{}", "seq": 6, "previous": last.hash, "hash": "x"}
+    row |= {"tenant_id": TENANT, "session_id": session, **wrong}
+    with pytest.raises(DBAPIError), store.write(TENANT) as connection:
+        connection.execute(insert(table).values(row))
+    assert now(store, session).seq == 5
+
+
+# --- appending ---------------------------------------------------------------------------------
+
+
+def test_bug_failed_append_leaves_a_permanent_gap(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened())
+    # The second event does not fit, so that the first is not stored either.
+    with pytest.raises(EventRefused):
+        append(note(), evidence(name="o9"))
+
+    def fail(connection: Connection) -> None:
+        log.append(connection, TENANT, session, [note("lost")])
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError), store.write(TENANT) as connection:
+        fail(connection)
+    append(note("kept"))
+    assert [each.seq for each in stored(store, session)] == [1, 2, 3, 4, 5, 6]
+    assert now(store, session).state["notes"][-1]["text"] == "kept"
+
+
+def test_bug_append_of_zero_events_wedges_a_session(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    assert append().seq == 0
+    assert append(expected=0, snapshot=True).seq == 0
+    append(*opened(), snapshot=True)
+    for _ in range(3):
+        assert append(expected=5, snapshot=True, command="nothing").seq == 5
+    assert append(note(), expected=5).seq == 6
+    with pytest.raises(Conflict):
+        append(expected=5)
+    assert snapshot_numbers(store, session) == [0, 5]
+
+
+def test_bug_follower_skips_events_in_flight(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened())
+    began, commit = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        with store.write(TENANT) as connection:
+            log.append(connection, TENANT, session, [note("slow")])
+            began.set()
+            assert commit.wait(30)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(slow)
+        assert began.wait(30)
+        second = pool.submit(append, note("fast"))
+        # The fast one has no number that the follower could see before the slow one's.
+        assert [each.seq for each in stored(store, session)] == [1, 2, 3, 4, 5]
+        assert not second.done()
+        commit.set()
+        first.result(60)
+        second.result(60)
+    assert [each["text"] for each in now(store, session).state["notes"]] == ["slow", "fast"]
+
+
+def test_conflict_names_both_numbers(append: Callable[..., Moment]) -> None:
+    append(*opened())
+    with pytest.raises(Conflict) as refused:
+        append(note(), expected=3)
+    assert (refused.value.current, refused.value.expected) == (5, 3)
+
+
+def test_repeated_command_writes_nothing(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), command="intake 1")
+    done = append(note("again"), command="intake 1")
+    assert done.seq == 5
+    assert done.state == now(store, session).state
+
+
+def test_time_never_decreases(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), now=2 * DAY)
+    append(note("the clock stepped back"), now=DAY)
+    append(note(), now=3 * DAY)
+    assert [each.at for each in stored(store, session)] == [2 * DAY] * 6 + [3 * DAY]
+
+
+async def test_followers_under_concurrent_writers_see_each_event_once(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    writers, each_writes = 8, 20
+    append(*opened())
+
+    def write(number: int) -> None:
+        for count in range(each_writes):
+            append(*[note(f"{number} {count}")] * (1 + count % 3))
+            following.wake(TENANT, session)
+
+    total = 5 + writers * sum(1 + count % 3 for count in range(each_writes))
+
+    async def follow() -> list[int]:
+        seen: list[int] = []
+        pages = following.follow(store, TENANT, session, 0)
+        try:
+            async for page in pages:
+                seen += [event.seq for event in page]
+                if len(seen) >= total:
+                    return seen
+        finally:
+            await pages.aclose()
+        raise AssertionError("unreachable: follow never ends")
+
+    followers = [asyncio.create_task(follow()) for _ in range(3)]
+    with ThreadPoolExecutor(writers) as pool:
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(loop.run_in_executor(pool, write, n) for n in range(writers)))
+    for seen in await asyncio.gather(*followers):
+        assert seen == list(range(1, total + 1))
+    with store.read(TENANT) as connection:
+        assert verify(connection, TENANT, session, None).equal
+
+
+# --- snapshots and recovery --------------------------------------------------------------------
+
+
+def test_two_snapshots_are_kept_besides_those_of_each_250th_event(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), snapshot=True)
+    for _ in range(8):
+        append(*[note()] * 80, snapshot=True)
+    found = snapshot_numbers(store, session)
+    assert [each for each in found if each % EVERY == 0] == [0, 250, 500]
+    assert [each for each in found if each % EVERY] == [565, 645]
+    assert len([each for each in found if each % EVERY]) == KEPT
+    assert now(store, session).read == 0
+    append(note())
+    assert now(store, session).read == 1
+
+
+def test_damaged_or_foreign_snapshot_is_skipped(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), snapshot=True)
+    append(note(), snapshot=True)
+    whole = now(store, session).state
+    forged = "UPDATE diagnosis_sessions SET state = replace(state, 'payments', 'nobody')"
+    assert change(store, f"{forged} WHERE session_id = :s AND seq = 6", session) == 1
+    assert now(store, session) == Moment(6, whole, 1)
+    # A snapshot of another fold is no damage, and is not used either.
+    older = f"UPDATE diagnosis_sessions SET fold = {FOLD + 1} WHERE session_id = :s AND seq = 5"
+    assert change(store, older, session) == 1
+    assert now(store, session) == Moment(6, whole, 6)
+    assert change(store, "DELETE FROM diagnosis_sessions WHERE session_id = :s", session) == 3
+    assert now(store, session) == Moment(6, whole, 6)
+    assert append(note()).seq == 7
+
+
+@pytest.fixture(scope="module")
+def long(store: ProductDatabase) -> list[Event]:
+    """A session of 1,100 events in batches of all sizes, some with equal times."""
+    rng = random.Random(5)
+    name, at, left = "long", DAY, 1095
+    with store.write(TENANT) as connection:
+        log.append(connection, TENANT, name, opened(), now=at)
+    while left:
+        size = min(left, rng.randrange(1, 120))
+        left -= size
+        at += rng.choice([0, 1_000_000])
+        extra = [evidence(), result()] if size == 2 else [note(f"{left}")] * size
+        with store.write(TENANT) as connection:
+            log.append(connection, TENANT, name, extra, now=at, snapshot=rng.random() < 0.5)
+    return stored(store, name)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(seq=st.integers(0, 1100))
+def test_state_at_an_event_equals_the_replay_of_the_events_until_then(
+    store: ProductDatabase, long: list[Event], seq: int
+) -> None:
+    found = now(store, "long", at_seq=seq)
+    assert found.state == replay(long[:seq])
+    assert found.seq == seq
+    assert found.read <= EVERY
+
+
+def test_state_at_a_time_includes_all_events_of_that_time(
+    store: ProductDatabase, long: list[Event]
+) -> None:
+    for at in {each.at for each in long}:
+        until = [each for each in long if each.at <= at]
+        assert now(store, "long", at=at) == now(store, "long", at_seq=len(until))
+        assert now(store, "long", at=at).seq == until[-1].seq
+    assert now(store, "long", at=long[0].at - 1).seq == 0
+    assert now(store, "long", at_seq=5000).seq == 1100
+
+
+KILLED = """
+import os, signal, sys
+from my_agent import database
+from my_agent.diagnosis import log, snapshots
+from tests.support.diagnosis import note, opened
+
+database.use(sys.argv[1])
+store, session, left = database.database(), sys.argv[2], int(sys.argv[3])
+forget = snapshots.forget_old
+
+def killed(*arguments):
+    # The events are inserted, and the snapshot is not committed.
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    forget(*arguments)
+
+log.snapshots.forget_old = killed
+number = 0
+while True:
+    with store.write("acme") as connection:
+        first = [] if number else opened()
+        log.append(connection, "acme", session, [*first, note(), note()], snapshot=True,
+                   command=f"step {number}")
+    print(number, flush=True)
+    number += 1
+"""
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_kill_between_event_and_snapshot_loses_nothing_that_was_committed(
+    store: ProductDatabase,
+    append: Callable[..., Moment],
+    session: str,
+    product_database: str,
+    step: int,
+) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", KILLED, product_database, session, str(step)]
+    ended = subprocess.run(command, capture_output=True, env=env, timeout=120, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    committed = len(ended.stdout.split())
+    assert committed == step - 1
+    expected = 0 if step == 1 else 5 + 2 * committed
+    assert now(store, session).seq == expected
+    # A new process repeats the step that was interrupted, and the one before it.
+    first = opened() if step == 1 else []
+    append(*first, note(), note(), command=f"step {step - 1}", snapshot=True)
+    append(note("never"), command=f"step {step - 1}")
+    found = now(store, session)
+    assert found.seq == 5 + 2 * step
+    assert found.state == replay(stored(store, session))
+    with store.read(TENANT) as connection:
+        assert verify(connection, TENANT, session, found.state).equal
+
+
+def test_session_of_an_earlier_version_is_read_and_continued(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    file = ROOT / "tests/unit/my_agent/diagnosis/sessions.json"
+    older = json.loads(file.read_text("utf-8"))[0]
+    rows = chained([tuple(each) for each in older["events"]], session)
+    with store.write(TENANT) as connection:
+        for each in rows:
+            values = {**each._asdict(), "data": dumps(each.data)}
+            connection.execute(insert(table).values(tenant_id=TENANT, session_id=session, **values))
+    assert append(note()).state["leading"] == "h1"
+    with store.read(TENANT) as connection:
+        assert verify(connection, TENANT, session, None).equal
+
+
+def test_event_of_a_newer_version_stops_with_its_name(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened())
+    last = stored(store, session)[-1]
+    event = Event(6, "cause_decided", 1, {}, last.at, None, last.hash, "")
+    event = event._replace(hash=log.event_hash(session, event))
+    with store.write(TENANT) as connection:
+        values = {**event._asdict(), "data": "{}"}
+        connection.execute(insert(table).values(tenant_id=TENANT, session_id=session, **values))
+    with pytest.raises(UnknownEvent, match="cause_decided"):
+        now(store, session)
+    with pytest.raises(UnknownEvent, match="cause_decided"):
+        append(note())
+    assert now(store, session, at_seq=5).seq == 5
+
+
+# --- verification ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unguarded(store: ProductDatabase, each_database: str) -> Iterator[None]:
+    """Switch the trigger off, as an owner of the database can."""
+    if each_database == "sqlite":
+        query = "SELECT sql FROM sqlite_master WHERE name = 'diagnosis_events_update'"
+        with store.read(TENANT) as connection:
+            again = connection.execute(text(query)).scalar_one()
+        off = "DROP TRIGGER diagnosis_events_update"
+    else:
+        alter = "ALTER TABLE diagnosis_events {} TRIGGER diagnosis_events_change"
+        off, again = alter.format("DISABLE"), alter.format("ENABLE")
+    with store.write(TENANT) as connection:
+        connection.exec_driver_sql(off)
+    yield
+    with store.write(TENANT) as connection:
+        if each_database == "sqlite":
+            # A connection with an older schema would say that the trigger exists.
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()
+        connection.exec_driver_sql(again)
+
+
+@pytest.mark.usefixtures("unguarded")
+def test_changed_event_breaks_the_chain(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), evidence(), result(), snapshot=True)
+    forged = "UPDATE diagnosis_events SET data = replace(data, 'passed', 'failed')"
+    assert change(store, f"{forged} WHERE session_id = :s AND seq = 7", session) == 1
+    with store.read(TENANT) as connection:
+        found = verify(connection, TENANT, session, None)
+    assert (found.equal, found.chain, found.seq) == (False, "broken", 6)
+    assert found.difference is not None
+    assert found.difference["where"] == "event 7"
+
+
+def test_forged_snapshot_and_other_live_state_are_named(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    state = append(*opened(), evidence(), result(), snapshot=True).state
+    with store.read(TENANT) as connection:
+        assert verify(connection, TENANT, session, state).equal
+        other = verify(connection, TENANT, session, {**state, "confidence": 0.99})
+    assert other.difference == {
+        "where": "graph.confidence",
+        "stored": 0.99,
+        "rebuilt": state["confidence"],
+    }
+    # Somebody replaces the state together with its checksum.
+    last = stored(store, session)[-1].hash
+    forged = json.dumps({**state, "confidence": 0.99})
+    row = {"s": session, "state": forged}
+    row["sum"] = snapshots.checksum(session, 7, FOLD, last, forged)
+    with store.write(TENANT) as connection:
+        statement = "UPDATE diagnosis_sessions SET state = :state, checksum = :sum"
+        connection.execute(text(f"{statement} WHERE session_id = :s AND seq = 7"), row)
+    with store.read(TENANT) as connection:
+        found = verify(connection, TENANT, session, None)
+    assert (found.equal, found.chain) == (False, "whole")
+    assert found.difference is not None
+    assert found.difference["where"] == "state.confidence"
+
+
+# --- tenants -----------------------------------------------------------------------------------
+
+
+def test_statements_see_the_tenants_own_session_alone(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened())
+    with store.write("globex") as connection:
+        assert moment(connection, "globex", session).seq == 0
+        log.append(connection, "globex", session, [note("theirs")])
+    assert now(store, session).seq == 5
+
+
+@pytest.mark.only("postgresql")
+def test_row_level_security_hides_other_tenants_rows(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), snapshot=True)
+    for name in ("diagnosis_events", "diagnosis_sessions"):
+        count = text(f"SELECT count(*) FROM {name} WHERE session_id = :s")
+        for tenant, expected in ((TENANT, True), ("globex", False), (None, False)):
+            with store.read(tenant) as connection:
+                assert bool(connection.execute(count, {"s": session}).scalar()) is expected
+    with pytest.raises(DBAPIError, match="row-level security"), store.write("globex") as connection:
+        log.append(connection, TENANT, f"{session} 2", [note()])
+
+
+@pytest.mark.only("postgresql")
+def test_event_before_is_found_by_the_primary_key_without_statistics(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), *[note()] * 300)
+    query = "EXPLAIN SELECT at FROM diagnosis_events WHERE tenant_id = 'acme' AND session_id = :s"
+    with store.read(TENANT) as connection:
+        found = connection.execute(text(f"{query} AND seq = 200"), {"s": session}).scalars().all()
+    assert "diagnosis_events_pkey" in "\n".join(found)
+
+
+def test_tables_are_in_the_database_of_this_kind(
+    store: ProductDatabase, product_database: str, each_database: str
+) -> None:
+    assert store.engine.dialect.name == each_database
+    if each_database == "postgresql":
+        with psycopg.connect(product_database, options=databases.EVERYTHING) as raw:
+            query = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'diagnosis_events_%'"
+            assert raw.execute(query).fetchone() == (3,)

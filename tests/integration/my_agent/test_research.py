@@ -1,0 +1,314 @@
+"""The graph `research` through its routes, offline, against a web on loopback."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.support.policy import Member, member
+from tests.support.research import (
+    ARTICLES,
+    QUESTION,
+    World,
+    at,
+    claims,
+    control,
+    fetched,
+    progress,
+    publish,
+    report,
+    started,
+    tenant_of,
+    until,
+)
+from tests.support.websites import Page, websites
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
+@pytest.fixture(scope="module")
+def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with websites() as web:
+        feed = publish(web, "news", ARTICLES)
+        made = World(
+            tmp_path_factory.mktemp("research"),
+            web,
+            {
+                "RESEARCH_FEEDS": feed,
+                "RESEARCH_PARALLEL": "2",
+                "RESEARCH_HEARTBEAT_SECONDS": "0.2",
+            },
+        )
+        made.start()
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+async def ada(world: World) -> AsyncIterator[Member]:
+    assert world.server is not None
+    world.web.gate.set()
+    world.web.asked.clear()
+    async with member(world.server, "ada", f"tenant-{uuid4().hex[:8]}") as client:
+        yield client
+
+
+async def test_report_has_the_newest_facts_with_their_quotes(ada: Member, world: World) -> None:
+    project = await started(ada)
+    done = await until(ada, project, "completed")
+    assert done["percentage"] == 100
+    assert {each["status"] for each in done["stages"].values()} == {"completed"}
+    found = await report(ada, project)
+    said = claims(found)
+    assert "Skarra costs 20 euros a month for each user." in said
+    assert "The competitor Heron undercuts Skarra by 20 percent." in said
+    assert "Skarra lacks a mobile app." in said
+    assert not any("15 euros" in each or "eggs" in each for each in said)
+    [old] = [each for each in found["disagreements"] if "15 euros" in str(each)]
+    assert [variant[1] for variant in old["variants"]] == ["2025-05-01", "2023-04-01"]
+    assert found["offline"]
+    assert not found["found_nothing"]
+    assert found["unsupported"] == []
+    pages = {page["url"]: page for page in (await ada.get(f"/research/{project}/state"))["pages"]}
+    for entry in found["ledger"]:
+        page = pages[entry["url"]]
+        assert page["sha256"] == entry["sha256"]
+        assert page["text"][entry["start"] : entry["end"]] == entry["quote"]
+    assert sorted(fetched(world.web)) == sorted(ARTICLES)
+
+
+async def test_report_is_also_markdown_and_html(ada: Member) -> None:
+    project = await started(ada)
+    await until(ada, project, "completed")
+    path = f"/research/{project}/report"
+    markdown = await ada.http.get(path, headers={"accept": "text/markdown"})
+    assert markdown.headers["content-type"].startswith("text/markdown")
+    assert "20 euros" in markdown.text
+    html = await ada.http.get(path, headers={"accept": "text/html,*/*"})
+    assert html.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in html.headers["content-security-policy"]
+    assert "20 euros" in html.text
+
+
+async def test_unknown_subject_is_reported_as_nothing_found(ada: Member) -> None:
+    project = await started(ada, "What does Zorblax cost?")
+    await until(ada, project, "completed")
+    found = await report(ada, project)
+    assert found["found_nothing"]
+    assert (claims(found), found["ledger"]) == ([], [])
+
+
+async def test_repeated_start_starts_one_project(ada: Member, world: World) -> None:
+    body = {"question": QUESTION, "project_id": str(uuid4())}
+    answers = await asyncio.gather(*(ada.http.post("/research", json=body) for _ in range(5)))
+    assert {each.json()["project_id"] for each in answers} == {body["project_id"]}
+    assert sorted(each.status_code for each in answers) == [200, 200, 200, 200, 201]
+    await until(ada, body["project_id"], "completed")
+    assert sorted(fetched(world.web)) == sorted(ARTICLES)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"question": ""}, "question"),
+        ({"question": "?!"}, "question"),
+        ({"question": "x" * 2001}, "2000"),
+        ({}, "question"),
+        ({"question": "x", "limits": {"euros": 3}}, "euros"),
+        ({"question": "x", "limits": {"tokens": -1}}, "tokens"),
+        ({"question": "x", "project_id": "../../etc"}, "project_id"),
+    ],
+)
+async def test_bad_start_is_refused_with_what_to_do(ada: Member, body: object, named: str) -> None:
+    answer = await ada.http.post("/research", json=body)
+    assert answer.status_code == 422
+    assert named in answer.json()["detail"]
+
+
+# --- budgets
+
+
+async def test_exhausted_budget_gives_a_report_that_can_go_on(ada: Member, world: World) -> None:
+    project = await started(ada, limits={"fetches": 7})
+    done = await until(ada, project, "completed")
+    assert done["limits_hit"] == ["fetches"]
+    assert done["usage"]["fetches"] <= 7
+    assert len(fetched(world.web)) == 1
+    refused = await ada.http.post(f"/research/{project}/resume", json={})
+    assert refused.status_code == 409
+    assert "fetches (7)" in refused.json()["detail"]
+    await control(ada, project, "resume", {"limits": {"fetches": 50}})
+    done = await until(ada, project, "completed")
+    assert done["limits_hit"] == []
+    assert sorted(fetched(world.web)) == sorted(ARTICLES)
+    assert "Skarra costs 20 euros a month for each user." in claims(await report(ada, project))
+    refused = await ada.http.post(f"/research/{project}/resume", json={})
+    assert refused.status_code == 409
+
+
+# --- control
+
+
+async def test_cancelled_project_starts_nothing_and_reports_what_it_has(
+    ada: Member, world: World
+) -> None:
+    world.web.gate.clear()
+    project = await started(ada)
+    await at(ada, project, "searching")
+    began = time.monotonic()
+    answer = await control(ada, project, "cancel")
+    assert answer["status"] in ("cancelling", "cancelled")
+    await until(ada, project, "cancelled")
+    assert time.monotonic() - began < 10
+    asked = list(world.web.asked)
+    world.web.gate.set()
+    await asyncio.sleep(0.5)
+    assert world.web.asked == asked
+    found = await report(ada, project)
+    assert found["status"] == "cancelled"
+    again = await control(ada, project, "cancel")
+    assert again["status"] == "cancelled"
+
+
+async def test_paused_project_goes_on_without_a_repeated_fetch(ada: Member, world: World) -> None:
+    held = _hold(world, "/news/old-prices")
+    project = await started(ada)
+    await asyncio.to_thread(held.reached.wait, 60)
+    assert (await control(ada, project, "pause"))["status"] == "pausing"
+    held.release()
+    await until(ada, project, "paused")
+    before = fetched(world.web)
+    assert len(before) == 2
+    await asyncio.sleep(0.5)
+    assert fetched(world.web) == before
+    assert (await ada.http.post(f"/research/{project}/pause")).status_code == 202
+    answers = await asyncio.gather(
+        *(ada.http.post(f"/research/{project}/resume", json={}) for _ in range(3))
+    )
+    assert {each.status_code for each in answers} == {202}
+    await until(ada, project, "completed")
+    assert sorted(fetched(world.web)) == sorted(ARTICLES)
+
+
+async def test_finished_project_reads_no_more_and_reports(ada: Member, world: World) -> None:
+    held = _hold(world, "/news/old-prices")
+    project = await started(ada)
+    await asyncio.to_thread(held.reached.wait, 60)
+    await control(ada, project, "finish")
+    held.release()
+    await until(ada, project, "completed")
+    assert len(fetched(world.web)) == 2
+    found = await report(ada, project)
+    assert found["status"] == "completed"
+    assert not found["found_nothing"]
+
+
+class _Held:
+    """A page whose answer waits."""
+
+    def __init__(self, world: World, path: str) -> None:
+        import threading
+
+        self.reached, self._open = threading.Event(), threading.Event()
+        self._world, self._path, self._page = world, path, world.web.pages[path]
+        body = self._page.body
+
+        def answer() -> bytes:
+            self.reached.set()
+            self._open.wait(60)
+            assert isinstance(body, bytes)
+            return body
+
+        world.web.pages[path] = Page(answer, self._page.status, self._page.headers)
+
+    def release(self) -> None:
+        self._open.set()
+        self._world.web.pages[self._path] = self._page
+
+
+def _hold(world: World, path: str) -> _Held:
+    return _Held(world, path)
+
+
+# --- tenants
+
+
+async def test_other_users_see_no_project(ada: Member, world: World) -> None:
+    project = await started(ada)
+    await until(ada, project, "completed")
+    assert world.server is not None
+    tenant = tenant_of(ada)
+    for who, where in (("bob", tenant), ("ada", "elsewhere")):
+        async with member(world.server, who, where) as other:
+            for method, what in (
+                *(("GET", each) for each in ("progress", "report", "state")),
+                *(("POST", each) for each in ("cancel", "finish", "pause", "resume")),
+            ):
+                answer = await other.http.request(method, f"/research/{project}/{what}", json={})
+                assert answer.status_code == 404, (who, what, answer.text)
+            answer = await other.http.post(
+                "/research", json={"question": QUESTION, "project_id": project}
+            )
+            assert answer.status_code in (404, 409)
+    assert (await progress(ada, project))["status"] == "completed"
+
+
+# --- progress and force
+
+
+async def test_stream_has_every_stage_and_heartbeats(ada: Member, world: World) -> None:
+    held = _hold(world, "/news/old-prices")
+    thread = await ada.thread()
+    body = {
+        "assistant_id": "research",
+        "input": {"question": QUESTION},
+        "stream_mode": ["custom"],
+    }
+    stages, beats = list[str](), 0
+    async with (
+        asyncio.timeout(60),
+        ada.stream("POST", f"/threads/{thread}/runs/stream", body) as all,
+    ):
+        async for event in all:
+            if event.name != "custom":
+                continue
+            shown = json.loads(event.data)
+            stages.append(shown["stage"])
+            is_held = held.reached.is_set() and shown["stage"] == "extracting"
+            beats += is_held
+            # Two items begin in this stage; whatever else comes is a heartbeat.
+            if beats > 4:
+                held.release()
+    assert list(dict.fromkeys(stages)) == [
+        *("planning", "searching", "extracting", "analyzing", "reporting", "completed")
+    ]
+
+
+async def test_project_that_does_not_stop_in_time_is_failed(
+    each_database: str, tmp_path: Path
+) -> None:
+    """A running operation has a second after a cancellation; here the whole stop has less."""
+    with websites() as web:
+        env = {"RESEARCH_FEEDS": publish(web, "news", ARTICLES), "RESEARCH_STOP_SECONDS": "0.3"}
+        made = World(tmp_path, web, env)
+        server = made.start()
+        try:
+            async with member(server, "ada", f"tenant-{uuid4().hex[:8]}") as client:
+                held = _hold(made, "/news/old-prices")
+                project = await started(client)
+                assert await asyncio.to_thread(held.reached.wait, 60)
+                await control(client, project, "cancel")
+                done = await until(client, project, "failed")
+                asked = len(web.asked)
+                held.release()
+                assert done["error"] == "The project did not stop within 0.3 seconds"
+                [run] = await client.get(f"/threads/{project}/runs")
+                await client.ended(project, run["run_id"])
+                assert len(web.asked) == asked
+                assert (await progress(client, project))["status"] == "failed"
+        finally:
+            made.stop()
