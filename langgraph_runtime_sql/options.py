@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from langgraph_runtime_sql.limit_settings import Limits
+from langgraph_runtime_sql.retention_rules import KeepRule
 
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
@@ -17,15 +18,17 @@ StateKeys = Literal["all", "input"]
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """How long the events of ended runs are kept.
+    """How long the events of ended runs, and checkpoints, are kept.
 
     Attributes:
         events_seconds: How long after they were stored.
         events_bytes: How many stored bytes of each thread, the newest ones.
+        checkpoints: The rules for checkpoints; the first one that is about a thread decides.
     """
 
     events_seconds: float = EVENTS_SECONDS
     events_bytes: int = EVENTS_BYTES
+    checkpoints: tuple[KeepRule, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,7 @@ class Options:
         aes_key: The master key of a command that does not load langgraph_api. A server takes it
             from there.
         limits: What tenants, users and assistants may use.
-        retention: How long events are kept.
+        retention: How long events and checkpoints are kept.
         state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
     """
 

@@ -164,7 +164,25 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
         ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
         needed.update((ns, checkpoint_id) for checkpoint_id in ids)
-    _delete(conn, [(thread, *each) for each in found if each not in needed])
+    delete(conn, [(thread, *each) for each in found if each not in needed])
+
+
+def rebuilt_from(
+    conn: Connection, thread: str, places: Iterable[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the namespaces and ids of the checkpoints that delta channels are rebuilt from.
+
+    Args:
+        conn: The transaction.
+        thread: The thread.
+        places: The namespace and id of the checkpoints with these channels.
+    """
+    saver = _shape_saver(conn, thread)
+    return {
+        (ns, needed)
+        for ns, each in places
+        for needed in _rebuilt_from(saver, _config(thread, ns, each))
+    }
 
 
 def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
@@ -184,7 +202,7 @@ def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | N
         for thread, ns in written.keys() | touched.keys():
             ids = written[thread, ns]
             needed = _needed_by_others(conn, thread, ns, ids)
-            _delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
+            delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
             for checkpoint_id in touched[thread, ns] - needed:
                 undo.revert(conn, run_id, (thread, ns, checkpoint_id))
 
@@ -256,7 +274,8 @@ def _shape_saver(conn: Connection, thread: str) -> Saver:
     return stock_saver(conn, sealing.reading(conn, serde, thread))
 
 
-def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:
+def delete(conn: Connection, places: Sequence[undo.Place]) -> None:
+    """Delete checkpoints with the writes onto them, and free what no other checkpoint needs."""
     if not places:
         return
     for table in ("checkpoints", "{writes}", "run_writes"):

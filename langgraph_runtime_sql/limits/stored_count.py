@@ -127,6 +127,24 @@ def of_threads(conn: Connection, ids: Sequence[Any]) -> int:
     return total
 
 
+def tables(conn: Connection) -> dict[str, int]:
+    """Return the bytes of each table, as the database stores it."""
+    if conn.dialect_name == "sqlite":
+        found = conn.raw.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        sizes = {name: _sum(conn, name, _columns(conn, name), "true", ()) for (name,) in found}
+    else:
+        # With indexes and what is too long for a row.
+        sizes = dict(
+            conn.raw.execute(
+                "SELECT relname, pg_total_relation_size(oid) FROM pg_class"
+                " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+            ).fetchall()
+        )
+    return {name: size for name, size in sizes.items() if size}
+
+
 def _claim(options: Options, conn: Connection) -> list[Row]:
     """Return the tenants to count, and keep others from counting them."""
     now = conn.now()

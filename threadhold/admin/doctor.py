@@ -27,8 +27,9 @@ def examine(url: str) -> list[Finding]:
         CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
-    with _opened(url) as database:
-        return database.read(partial(_examine, url, database))
+    with opened(url) as database:
+        found: list[Finding] = database.read(partial(_examine, url, database))
+        return found
 
 
 def repair(url: str) -> list[Finding]:
@@ -39,25 +40,39 @@ def repair(url: str) -> list[Finding]:
         CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
-    with _opened(url) as database:
+    with opened(url) as database:
         if database.owner is not None:
             raise RepairRefused(f"Nothing was repaired: {database.owner}") from database.owner
-        found = database.read(partial(_examine, url, database))
+        found: list[Finding] = database.read(partial(_examine, url, database))
         database.write(partial(findings.repair, findings=found))
         return found
 
 
 def _examine(url: str, database: OpenDatabase, conn: Connection) -> list[Finding]:
+    check_version(url, database, conn)
+    return findings.examine(conn, served=database.owner is not None)
+
+
+def check_version(url: str, database: OpenDatabase, conn: Connection) -> None:
+    """Check that the database has this program's schema.
+
+    Raises:
+        CannotExamine: its schema has another version.
+    """
     if (found := database.revision(conn.raw)) != HEAD:
         raise CannotExamine(
             f"{shown(url)} has the schema version {found or '(none)'}, and this program needs "
             f"{HEAD}: run `threadhold migrate` first."
         )
-    return findings.examine(conn, served=database.owner is not None)
 
 
-def _opened(url: str) -> AbstractContextManager[OpenDatabase]:
-    """Open the database, and own it if no server does."""
+def opened(url: str) -> AbstractContextManager[OpenDatabase]:
+    """Open the database, and own it if no server does.
+
+    Raises:
+        CannotExamine: there is no database, or it cannot be reached.
+        BadDatabaseUrl: the URL names no database.
+    """
     if is_postgres(url):
         from threadhold.admin import doctor_postgres
 

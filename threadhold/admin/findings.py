@@ -75,7 +75,7 @@ class OpenDatabase:
 
     owner: DatabaseInUse | None
     revision: Callable[[Any], str | None]
-    read: Callable[[Callable[[Connection], list[Finding]]], list[Finding]]
+    read: Callable[[Callable[[Connection], Any]], Any]
     write: Callable[[Callable[[Connection], None]], None]
 
 

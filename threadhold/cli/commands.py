@@ -1,4 +1,4 @@
-"""Commands of every program: serve, worker, dev, migrate, backup, doctor, audit and tenant."""
+"""Commands of every program: serve, worker, dev, migrate, backup, doctor and the imported ones."""
 
 import os
 from pathlib import Path
@@ -17,6 +17,7 @@ from threadhold.cli.options import (
     redis_option,
     settings_options,
 )
+from threadhold.cli.storage import storage
 from threadhold.cli.tenant import tenant
 from threadhold.config_file import read_config
 from threadhold.program import Program
@@ -183,4 +184,4 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant)
+ALL = (serve, worker, dev, migrate, backup, doctor, storage, audit, tenant)
