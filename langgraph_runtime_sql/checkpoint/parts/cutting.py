@@ -39,6 +39,7 @@ for _first, _width, _rest, _step in (
 ):
     _HEADERS[_first] = _width, _rest, _step
 _EXTENSIONS = frozenset({0xC7, 0xC8, 0xC9})
+_EXT_16, _NEVER = 0xC8, 0xC1
 
 
 class _NotMsgpack(Exception):
@@ -57,7 +58,7 @@ def cut(data: bytes) -> list[bytes | list[bytes]]:
     """
     cutter = _Cutter(data)
     try:
-        if cutter.skip(0) != len(data):
+        if cutter.parse(0) != len(data):
             raise _NotMsgpack
         cutter.visit(0, len(data), 0, shared=False)
     except _NotMsgpack:
@@ -67,64 +68,101 @@ def cut(data: bytes) -> list[bytes | list[bytes]]:
 
 
 class _Cutter:
-    """Collects cuts: the end of each piece, and whether it is shared."""
+    """Collects cuts: ends of pieces, and whether these are shared."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._cuts: list[tuple[int, bool]] = []
+        self._cuts: list[tuple[list[int], bool]] = []
+        # By its start: the body of a big container, its values in each element, their ends.
+        self._containers: dict[int, tuple[int, int, list[int]]] = {}
 
     def pieces(self) -> list[bytes | list[bytes]]:
         """Return the pieces between the cuts."""
         found: list[bytes | list[bytes]] = []
-        start, last = 0, len(self._cuts) - 1
         run: list[bytes] = []
-        for at, (end, shared) in enumerate(self._cuts):
-            if shared:
-                run.append(self._data[start:end])
-                start = end
+        # Bytes up to `start` are in `found` or `run`, those up to `whole` stay together.
+        start = whole = 0
+        data = self._data
+        for ends, shared in self._cuts:
+            if not shared:
+                if run:
+                    found.append(_leaves(run))
+                    run = []
+                whole = ends[-1]
                 continue
-            if run:
-                found.append(_leaves(run))
-                run = []
-            if at == last or self._cuts[at + 1][1]:
-                found.append(self._data[start:end])
-                start = end
+            if whole > start:
+                found.append(data[start:whole])
+                start = whole
+            run += [data[first:past] for first, past in pairwise([start, *ends])]
+            start = ends[-1]
         if run:
             found.append(_leaves(run))
+        elif whole > start:
+            found.append(data[start:whole])
         return found
 
     def visit(self, start: int, end: int, depth: int, *, shared: bool) -> None:
-        """Cut the value from `start` to `end`."""
+        """Cut the value from `start` to `end`, which `parse` has seen."""
         if end - start < BIG or depth > DEEPEST:
-            self._cuts.append((end, shared))
+            self._cuts.append(([end], shared))
             return
-        body, count, step = self._header(start)
-        if not count:
-            self._visit_bytes(start, end, body, depth, shared=shared)
+        if start not in self._containers:
+            self._visit_bytes(start, end, depth, shared=shared)
             return
-        ends = [body]
-        for _ in range(count):
-            ends.append(self.skip(ends[-1], step))
+        body, step, ends = self._containers[start]
         is_frame = len(ends) <= FEW and any(b - a >= BIG for a, b in pairwise(ends))
         # The header holds the number of elements: outside of the leaves, it changes none of them.
-        self._cuts.append((body, shared))
+        self._cuts.append(([body], shared))
         shared = shared or not is_frame
+        small: list[int] = []
         for first, past in pairwise(ends):
             if past - first < BIG:
-                self._cuts.append((past, shared))
+                small.append(past)
                 continue
-            value = first
+            value = self.skip(first) if step == 2 else first
             if step == 2:
-                value = self.skip(first)
-                self._cuts.append((value, shared))
+                small.append(value)
+            if small:
+                self._cuts.append((small, shared))
+                small = []
             self.visit(value, past, depth + 1, shared=shared)
+        if small:
+            self._cuts.append((small, shared))
 
-    def _visit_bytes(self, start: int, end: int, body: int, depth: int, *, shared: bool) -> None:
+    def parse(self, start: int, depth: int = 0) -> int:
+        """Return where the value at `start` ends, and note the big containers in it."""
+        data, past = self._data, len(self._data)
+        if start >= past:
+            raise _NotMsgpack
+        body, count, step = self._header(start)
+        if not count or depth > DEEPEST:
+            return self.skip(start)
+        at, ends = body, [body]
+        for _ in range(count):
+            if step == 2:
+                at = self.skip(at)
+            first = data[at] if at < past else _NEVER
+            if first == _EXT_16 and at + 2 < past:
+                # Most messages. What follows is the general way.
+                at += 4 + (data[at + 1] << 8 | data[at + 2])
+            elif _HEADERS[first][2]:
+                at = self.parse(at, depth + 1)
+            else:
+                at = self.skip(at)
+            ends.append(at)
+        if at > past:
+            raise _NotMsgpack
+        if at - start >= BIG:
+            self._containers[start] = body, step, ends
+        return at
+
+    def _visit_bytes(self, start: int, end: int, depth: int, *, shared: bool) -> None:
         if self._data[start] in _EXTENSIONS:
+            body, _, _ = self._header(start)
             mark = len(self._cuts)
-            self._cuts.append((body, shared))
+            self._cuts.append(([body], shared))
             try:
-                if self.skip(body) != end:
+                if self.parse(body) != end:
                     raise _NotMsgpack
                 self.visit(body, end, depth + 1, shared=shared)
             except _NotMsgpack:
@@ -135,8 +173,7 @@ class _Cutter:
 
     def opaque(self, start: int, end: int) -> None:
         """Cut bytes of unknown structure into blocks."""
-        self._cuts.extend((at, True) for at in range(start + BLOCK, end, BLOCK))
-        self._cuts.append((end, True))
+        self._cuts.append(([*range(start + BLOCK, end, BLOCK), end], True))
 
     def skip(self, at: int, todo: int = 1) -> int:
         """Return where the next `todo` values end, the first of which is at `at`."""
@@ -183,8 +220,9 @@ def _leaves(pieces: list[bytes]) -> list[bytes]:
     for piece in pieces:
         joined.append(piece)
         size += len(piece)
-        if crc32(piece) % LEAF < len(piece) or size >= LARGEST_LEAF:
-            found.append(b"".join(joined))
+        # A piece of the expected size ends a leaf in any case.
+        if len(piece) >= LEAF or size >= LARGEST_LEAF or crc32(piece) % LEAF < len(piece):
+            found.append(b"".join(joined) if len(joined) > 1 else piece)
             joined, size = [], 0
     if joined:
         found.append(b"".join(joined))

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from langgraph_runtime_sql.checkpoint.memo import Memo
+
 ID_SIZE = 16
 # A node ends after an id of this remainder, or when it is full.
 _FANOUT = 16
 _FULL = 4 * _FANOUT
 LEAF, NODE = "leaf", "node"
+# Bytes of the memo of ids, and what an entry takes beside its leaf.
+_SIZE, _ENTRY = 16 * 2**20, 250
+_ids: Memo[tuple[bytes, bytes], bytes] = Memo(_SIZE)
 
 
 @dataclass
@@ -35,7 +40,7 @@ def grow(leaves: Sequence[bytes], secret: bytes) -> Tree:
         leaves: The bytes of the leaves, in their order.
         secret: The key of the hashes, up to 64 bytes. With one, an id does not tell the content.
     """
-    ids = [identify(LEAF, leaf, secret) for leaf in leaves]
+    ids = [_identify_leaf(leaf, secret) for leaf in leaves]
     tree = Tree(0, ids[0], dict(zip(ids, leaves, strict=True)))
     while len(ids) > 1:
         level: dict[bytes, bytes] = {}
@@ -55,6 +60,15 @@ def grow(leaves: Sequence[bytes], secret: bytes) -> Tree:
         ids = above
     tree.root = ids[0]
     return tree
+
+
+def _identify_leaf(leaf: bytes, secret: bytes) -> bytes:
+    """Return the id of a leaf. Most leaves of a value were in the value before."""
+    found = _ids.get((secret, leaf))
+    if found is None:
+        found = identify(LEAF, leaf, secret)
+        _ids.put((secret, leaf), found, len(leaf) + _ENTRY)
+    return found
 
 
 def children(content: bytes) -> list[bytes]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langgraph_runtime_sql.checkpoint.memo import Memo
 from langgraph_runtime_sql.checkpoint.parts import cutting, root, rows, tree
 from langgraph_runtime_sql.checkpoint.parts.root import (
     KIND_SUFFIX,
@@ -22,6 +23,12 @@ LONG = 2048
 _KIND = "msgpack"
 # The ending of the type of a compressed leaf.
 _SQUEEZED = "+zlib"
+
+# Bytes of the memo of parts that were read, and what an entry takes beside its content.
+_SIZE, _ENTRY = 64 * 2**20, 300
+# By thread and id. An id is a hash of the content, so an entry is never outdated. A part that is
+# missing or changed in the database is noticed by the processes that do not have it here.
+contents: Memo[tuple[str, bytes], bytes] = Memo(_SIZE)
 
 Plain = Callable[[str, bytes], tuple[str, bytes]]
 """Decrypts the type and bytes of a stored value, if they are encrypted."""
@@ -113,6 +120,8 @@ class PartsReader:
         self._thread_id = thread_id
         self._plain = plain
         self._found: dict[bytes, bytes] = {}
+        # Those among them that no value has proven yet.
+        self._new: dict[bytes, bytes] = {}
 
     def whole(self, packed: bytes) -> bytes:
         """Return the bytes of a value.
@@ -130,6 +139,9 @@ class PartsReader:
         )
         if root.digest(data) != found.digest:
             raise DamagedCheckpoint(f"{self._where(found)} is damaged: its parts have other bytes")
+        for id_, content in self._new.items():
+            contents.put((self._thread_id, id_), content, len(content) + _ENTRY)
+        self._new.clear()
         return data
 
     def missing(self, packed: bytes) -> set[bytes]:
@@ -147,7 +159,7 @@ class PartsReader:
                 continue
             ids = {each.id}
             for _ in range(each.depth):
-                self._load(ids)
+                self._load(ids, remembered=False)
                 absent = ids - self._found.keys()
                 yield ids, absent
                 ids = {c for node in ids - absent for c in tree.children(self._found[node])}
@@ -170,10 +182,15 @@ class PartsReader:
             )
         return [self._found[each] for each in ids]
 
-    def _load(self, ids: Iterable[bytes]) -> None:
+    def _load(self, ids: Iterable[bytes], *, remembered: bool = True) -> None:
+        """Read those of `ids` that are not here yet, and that are stored."""
         wanted = {each for each in ids if each not in self._found}
+        if remembered:
+            known = ((each, contents.get((self._thread_id, each))) for each in wanted)
+            self._found.update((id_, content) for id_, content in known if content is not None)
+            wanted -= self._found.keys()
         for id_, kind, data in rows.read(self._conn, self._thread_id, wanted):
-            self._found[id_] = self._long(*self._plain(kind, data))
+            self._found[id_] = self._new[id_] = self._long(*self._plain(kind, data))
 
     def _long(self, kind: str, data: bytes) -> bytes:
         if not kind.endswith(_SQUEEZED):

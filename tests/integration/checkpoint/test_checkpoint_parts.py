@@ -260,6 +260,8 @@ async def test_damage_is_an_error_that_names_thread_and_checkpoint(
             run(conn, f"UPDATE checkpoint_parts SET {column} = ? WHERE id = ?", (b"\xc0", id_))
 
     await db.write(harm)
+    # As in a process that has not read the value.
+    values.contents.clear()
     named = f"checkpoint {newest} of thread {THREAD} is damaged"
     with pytest.raises(DamagedCheckpoint, match=named):
         await app.aget_state(at())
