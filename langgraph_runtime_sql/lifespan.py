@@ -20,6 +20,7 @@ from langgraph_runtime_sql.ops import idempotency
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
+from langgraph_runtime_sql.ops.threads import retention as thread_retention
 from langgraph_runtime_sql.ops.threads.end import sweep_hook, sweep_ttl
 from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.queue.node_threads import NodeThreads
@@ -241,6 +242,8 @@ async def _start(
     if opened.options.audit_days is not None:
         tasks.create_task(audit_retention.sweep(opened.database, opened.options.audit_days))
     tasks.create_task(_sweep_events(opened))
+    if rules := opened.options.retention.checkpoints:
+        tasks.create_task(thread_retention.sweep(opened.database, rules))
 
 
 async def _stop_in_time(opened: Runtime) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from langgraph_runtime_sql.limit_settings import Limits
+from langgraph_runtime_sql.retention_rules import KeepRule
 
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
@@ -18,15 +19,17 @@ StateKeys = Literal["all", "input"]
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """How long the events of ended runs are kept.
+    """How long the events of ended runs, and checkpoints, are kept.
 
     Attributes:
         events_seconds: How long after they were stored.
         events_bytes: How many stored bytes of each thread, the newest ones.
+        checkpoints: The rules for checkpoints; the first one that is about a thread decides.
     """
 
     events_seconds: float = EVENTS_SECONDS
     events_bytes: int = EVENTS_BYTES
+    checkpoints: tuple[KeepRule, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Options:
             from there.
         webhook_secrets: Keys that sign webhooks; see `webhooks.signing`. Without one they are unsigned.
         limits: What tenants, users and assistants may use.
-        retention: How long events are kept.
+        retention: How long events and checkpoints are kept.
         state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
         thread_tables: Tables of the host whose rows are deleted with their thread.
         project: Folder of the `langgraph.json`.

@@ -14,7 +14,7 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from langgraph_runtime_sql import limit_settings
+from langgraph_runtime_sql import limit_settings, retention_rules
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.options import Retention, StateKeys
 from threadhold import config_keys, given
@@ -265,9 +265,14 @@ class _Reader:
         if not isinstance(given, dict):
             raise self._error("sql.retention", f"must be an object, not {_kind(given)}")
         known = [each.name for each in fields(Retention)]
+        values = dict(given)
+        try:
+            values["checkpoints"] = retention_rules.parse(given.get("checkpoints", []))
+        except retention_rules.BadRule as error:
+            raise self._error(f"sql.retention.{error.key}", str(error)) from error
         for name, value in given.items():
             if name not in known:
                 raise self._error(f"sql.retention.{name}", f"unknown key; there are {known}")
-            if type(value) is not int or not 0 < value < 2**53:
+            if name != "checkpoints" and (type(value) is not int or not 0 < value < 2**53):
                 raise self._error(f"sql.retention.{name}", f"{value!r} must be a positive integer")
-        return Retention(**given)
+        return Retention(**values)

@@ -8,8 +8,11 @@ from langgraph_runtime_sql.checkpoint.history import (
     copy_thread,
     delete_for_runs,
     delete_thread,
+    examine_parts,
+    free_parts,
     latest_id,
     latest_version,
+    missing_parts,
     prune_thread,
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
@@ -23,8 +26,11 @@ __all__ = [
     "delete_for_runs",
     "delete_thread",
     "ensure_schema",
+    "examine_parts",
+    "free_parts",
     "latest_id",
     "latest_version",
+    "missing_parts",
     "prune_thread",
     "run",
     "thread_storage",

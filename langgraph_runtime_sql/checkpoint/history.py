@@ -7,11 +7,12 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from langgraph_runtime_sql.checkpoint import resealing, sealing, undo
+from langgraph_runtime_sql.checkpoint import parts, resealing, sealing, undo
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
 from langgraph_runtime_sql.checkpoint.sql import run, run_many
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.encryption.keys import CannotDecrypt, KeyErased
 
 Saver = BaseCheckpointSaver[str]
 Version = tuple[str | None, tuple[tuple[Any, ...], ...]]
@@ -44,8 +45,8 @@ _COPY_BLOBS = """
     ON CONFLICT DO NOTHING
 """
 _COPIES = {
-    "sqlite": (_COPY_CHECKPOINTS, _COPY_WRITES),
-    "postgresql": (_COPY_CHECKPOINTS, _COPY_WRITES, _COPY_BLOBS),
+    "sqlite": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES),
+    "postgresql": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES, _COPY_BLOBS),
 }
 # The newest checkpoint of each namespace, and the counters of its delta channels, if any.
 _NEWEST = {
@@ -75,13 +76,46 @@ def delete_thread(conn: Connection, thread_id: Any) -> None:
     """Delete every checkpoint of a thread, in all namespaces."""
     stock_saver(conn, SERIALIZED).delete_thread(str(thread_id))
     undo.forget_thread(conn, str(thread_id))
+    parts.delete_all(conn, str(thread_id))
 
 
 def copy_thread(conn: Connection, source: Any, target: Any) -> None:
     """Copy all checkpoints and pending writes of `source` to the thread `target`."""
+    for each in (source, target):
+        parts.lock_for_writing(conn, str(each))
     for statement in _COPIES[conn.dialect_name]:
         run(conn, statement, {"source": str(source), "target": str(target)})
     resealing.rebind(conn, str(source), str(target))
+
+
+def free_parts(conn: Connection, thread_id: str) -> int:
+    """Delete the parts of a thread that no checkpoint refers to; return their number.
+
+    If a checkpoint's key is gone, nobody can tell which parts it needs, and all stay.
+    """
+    try:
+        return parts.collect(conn, thread_id, sealing.reading(conn, SERIALIZED, thread_id).parts_of)
+    except (CannotDecrypt, KeyErased):
+        return 0
+
+
+def examine_parts(conn: Connection, thread_id: str) -> tuple[int, int]:
+    """Return how many parts of a thread's checkpoints are missing, and how many are not used.
+
+    Encrypted checkpoints whose key this process does not have count for neither.
+    """
+    reader = sealing.reading(conn, SERIALIZED, thread_id)
+    try:
+        missing = parts.missing(conn, thread_id, reader.missing_parts_of)
+        return len(missing), len(parts.unused(conn, thread_id, reader.parts_of))
+    except (CannotDecrypt, KeyErased):
+        return 0, 0
+
+
+def missing_parts(conn: Connection, thread_id: str) -> set[bytes]:
+    """Return the ids of parts that checkpoints of a thread refer to and that are not stored."""
+    reader = sealing.reading(conn, SERIALIZED, thread_id)
+    return parts.missing(conn, thread_id, reader.missing_parts_of)
 
 
 def thread_ids(conn: Connection) -> list[str]:
@@ -123,13 +157,32 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     thread = str(thread_id)
     saver = _shape_saver(conn, thread)
     needed: set[tuple[str, str]] = set()
-    for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
-        ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
-        needed.update((ns, checkpoint_id) for checkpoint_id in ids)
+    # First, so that a checkpoint which another transaction stores meanwhile is not among them.
     found = run(
         conn, "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
     ).fetchall()
-    _delete(conn, [(thread, *each) for each in found if each not in needed])
+    for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
+        ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
+        needed.update((ns, checkpoint_id) for checkpoint_id in ids)
+    delete(conn, [(thread, *each) for each in found if each not in needed])
+
+
+def rebuilt_from(
+    conn: Connection, thread: str, places: Iterable[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the namespaces and ids of the checkpoints that delta channels are rebuilt from.
+
+    Args:
+        conn: The transaction.
+        thread: The thread.
+        places: The namespace and id of the checkpoints with these channels.
+    """
+    saver = _shape_saver(conn, thread)
+    return {
+        (ns, needed)
+        for ns, each in places
+        for needed in _rebuilt_from(saver, _config(thread, ns, each))
+    }
 
 
 def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
@@ -149,7 +202,7 @@ def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | N
         for thread, ns in written.keys() | touched.keys():
             ids = written[thread, ns]
             needed = _needed_by_others(conn, thread, ns, ids)
-            _delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
+            delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
             for checkpoint_id in touched[thread, ns] - needed:
                 undo.revert(conn, run_id, (thread, ns, checkpoint_id))
 
@@ -221,14 +274,16 @@ def _shape_saver(conn: Connection, thread: str) -> Saver:
     return stock_saver(conn, sealing.reading(conn, serde, thread))
 
 
-def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:
+def delete(conn: Connection, places: Sequence[undo.Place]) -> None:
+    """Delete checkpoints with the writes onto them, and free what no other checkpoint needs."""
     if not places:
         return
     for table in ("checkpoints", "{writes}", "run_writes"):
         run_many(conn, f"DELETE FROM {table} WHERE {_ONE}", places)
-    if conn.dialect_name == "postgresql":
-        for thread in {place[0] for place in places}:
+    for thread in sorted({place[0] for place in places}):
+        if conn.dialect_name == "postgresql":
             run(conn, _UNUSED_BLOBS, {"thread": thread})
+        free_parts(conn, thread)
 
 
 def _config(thread: str, ns: str, checkpoint_id: str) -> RunnableConfig:

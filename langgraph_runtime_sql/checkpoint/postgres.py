@@ -19,7 +19,7 @@ from psycopg import Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_loads
 
-from langgraph_runtime_sql.checkpoint import undo
+from langgraph_runtime_sql.checkpoint import parts, undo
 from langgraph_runtime_sql.checkpoint.sql import NAMES
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.lock_wait import concurrently, run_foreign_migration
@@ -82,8 +82,13 @@ def ensure_schema(raw: Any) -> None:
         DatabaseBusy: other sessions have used a table for ten minutes.
     """
     # Building an index beside writers is possible outside of transactions only.
+    [(found,)] = raw.execute("SELECT to_regclass('checkpoints') IS NULL").fetchall()
     run_foreign_migration(raw, PostgresSaver(raw).setup)
     raw.execute(undo.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
+    raw.execute(parts.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
+    if found:
+        # A new database has no older processes, which could not read parts.
+        raw.execute(parts.ENABLE)
     for statement in _INDEXES:
         concurrently(raw, statement.format(**NAMES["postgresql"]))
 

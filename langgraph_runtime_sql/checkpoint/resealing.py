@@ -27,11 +27,13 @@ _WRITE = (*_PLACE, "task_id", "idx")
 VALUES = {
     "sqlite": (
         _Values("checkpoints", _PLACE, "checkpoint"),
+        _Values("checkpoint_parts", ("id",), "value"),
         _Values("writes", _WRITE, "value"),
         _Values("run_writes", ("run_id", *_WRITE), "value"),
     ),
     "postgresql": (
         _Values("checkpoint_blobs", ("checkpoint_ns", "channel", "version"), "blob"),
+        _Values("checkpoint_parts", ("id",), "blob"),
         _Values("checkpoint_writes", _WRITE, "blob"),
         _Values("run_writes", ("run_id", *_WRITE), "blob"),
     ),

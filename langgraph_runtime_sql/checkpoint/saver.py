@@ -177,7 +177,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
                 # After a crash the next attempt does not repeat the events of this step.
                 process.current().bus.store(conn, owner.run_id)
             thread_id = where["configurable"]["thread_id"]
-            saver = stock_saver(conn, sealing.writing(conn, thread_id))
+            ns = where["configurable"]["checkpoint_ns"]
+            saver = stock_saver(conn, sealing.storing(conn, thread_id, ns, checkpoint["id"]))
             stored = cast(CheckpointMetadata, sealing.seal_metadata(conn, thread_id, about))
             return saver.put(where, cast(Checkpoint, typed), stored, new_versions)
 

@@ -7,6 +7,7 @@ the master key itself. Both kinds and plain values can be read side by side.
 
 from base64 import b64encode
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, cast
 from uuid import UUID
 
@@ -16,11 +17,12 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql import json_codec, process
+from langgraph_runtime_sql.checkpoint.parts import KIND_SUFFIX, PartsReader, PartsWriter
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared
-from langgraph_runtime_sql.encryption import documents, envelope, master
+from langgraph_runtime_sql.encryption import documents, envelope, keys, master
 from langgraph_runtime_sql.encryption.documents import SEALED
 from langgraph_runtime_sql.encryption.keys import CannotDecrypt, TenantKeys
 
@@ -83,6 +85,16 @@ def writing(conn: Connection, thread_id: str) -> SerializerProtocol:
     return Sealer(conn, thread_id) if master.active() else SERIALIZED
 
 
+def storing(conn: Connection, thread_id: str, ns: str, checkpoint_id: str) -> SerializerProtocol:
+    """Return the serializer for the serialized values of one checkpoint, long ones in parts."""
+    inner, secret = writing(conn, thread_id), b""
+    if master.active():
+        # Ids of parts that anybody could compute would tell what an encrypted thread says.
+        key = keys.current().for_writing(conn, tenant_of(conn, thread_id))
+        secret = blake2b(thread_id.encode(), key=key.secret, person=b"parts").digest()
+    return PartsWriter(conn, thread_id, (ns, checkpoint_id), inner, secret)
+
+
 class Recorded:
     """A serializer of serialized values that encrypts them like a value that was read.
 
@@ -141,12 +153,24 @@ class Opener:
         self._conn = conn
         self._thread_id = thread_id
         self._cache = cache
+        self._parts = PartsReader(conn, thread_id, self.plain)
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         return self._inner.dumps_typed(obj)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        return self._inner.loads_typed(self.plain(*data))
+        kind, plain = self.plain(*data)
+        if kind.endswith(KIND_SUFFIX):
+            kind, plain = kind.removesuffix(KIND_SUFFIX), self._parts.whole(plain)
+        return self._inner.loads_typed((kind, plain))
+
+    def parts_of(self, kind: str, data: bytes) -> set[bytes]:
+        """Return the ids of the parts of a stored value."""
+        return self._parts.reachable(self.plain(kind, data)[1])
+
+    def missing_parts_of(self, kind: str, data: bytes) -> set[bytes]:
+        """Return the ids of the parts of a stored value that are not stored."""
+        return self._parts.missing(self.plain(kind, data)[1])
 
     def plain(self, kind: str, data: bytes) -> tuple[str, bytes]:
         """Return the type and bytes of a stored value without encryption.
@@ -166,7 +190,7 @@ class Opener:
 
 def reading(
     conn: Connection, inner: SerializerProtocol, thread_id: str, cache: TenantKeys | None = None
-) -> SerializerProtocol:
+) -> Opener:
     """Return the serializer for a thread's checkpoints, plain or encrypted. Arguments: `Opener`."""
     return Opener(inner, conn, thread_id, cache)
 

@@ -9,6 +9,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from langgraph_runtime_sql.checkpoint import messages
 from langgraph_runtime_sql.json_codec import AROUND
 
 # The margin of depth for showing a stored state: in the thread's values and, deeper, in histories.
@@ -51,6 +52,20 @@ def _serializer_class() -> type[Any]:
 
     class CheckpointSerializer(Serializer):
         """Refuses values that it would not read back, or that are too deep to be shown."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self._remember()
+
+        def with_msgpack_allowlist(self, extra_allowlist: Any) -> Any:
+            made = super().with_msgpack_allowlist(extra_allowlist)
+            if made is not self:
+                made._remember()
+            return made
+
+        def _remember(self) -> None:
+            if not self._custom_unpack_ext_hook:
+                self._unpack_ext_hook = messages.remembering(self._unpack_ext_hook)
 
         def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
             around = 0 if obj is None or isinstance(obj, bytes | bytearray) else _AROUND

@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langgraph_runtime_sql.checkpoint import undo
+from langgraph_runtime_sql.checkpoint import parts, undo
 from langgraph_runtime_sql.checkpoint.sql import NAMES, RUN_ID
 from langgraph_runtime_sql.database.connection import Connection
 
@@ -41,6 +41,7 @@ def ensure_schema(raw: sqlite3.Connection) -> None:
     SqliteSaver(raw).setup()
     raw.execute(f"CREATE INDEX IF NOT EXISTS ix_checkpoints_run_id ON checkpoints ({RUN_ID})")
     raw.execute(undo.TABLE.format(binary="BLOB", **NAMES["sqlite"]) + " WITHOUT ROWID")
+    raw.execute(parts.TABLE.format(binary="BLOB", **NAMES["sqlite"]) + " WITHOUT ROWID")
     raw.execute("CREATE INDEX IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)")
     raw.commit()
 

@@ -7,14 +7,16 @@ import ormsgpack
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.checkpoint import sealing
 from langgraph_runtime_sql.checkpoint.serialization import serializer
+from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 
 
 async def thread_storage(conn: Any, thread_id: Any) -> dict[str, Any]:
     """Return how many bytes a thread's checkpoints take, by kind and by channel.
 
-    In SQLite a checkpoint's row holds the values of its channels, so each checkpoint stores an
-    unchanged value again: `bytes` counts every copy, `versions` the distinct ones.
+    In SQLite a checkpoint's row holds the values of its channels, so each checkpoint stores a short
+    value again: `bytes` counts every copy, `versions` the distinct ones. Parts of long values are
+    stored once. Their bytes are divided among the channels by the size of the channels' values.
 
     Args:
         conn: Ignored; this is a transaction of its own.
@@ -47,6 +49,15 @@ def _measure_postgres(conn: Connection, thread: str) -> dict[str, Any]:
         " FROM checkpoints, jsonb_each(checkpoint -> 'channel_values') AS short"
         " WHERE thread_id = %s GROUP BY short.key"
     )
+    long = {
+        channel: size
+        for channel, size in all_rows(
+            "SELECT channel, sum(octet_length(blob))::bigint FROM checkpoint_blobs"
+            " WHERE thread_id = %s AND type LIKE '%%+parts%%' GROUP BY channel"
+        )
+    }
+    parts = _divided(_part_bytes(conn, thread), long)
+    blobs = [(channel, count, size + parts.get(channel, 0)) for channel, count, size in blobs]
     by_channel: dict[str, dict[str, int]] = {}
     for channel, versions, size in sorted([*blobs, *inline]):
         found = by_channel.setdefault(channel, {"versions": 0, "bytes": 0})
@@ -66,7 +77,7 @@ def _measure_postgres(conn: Connection, thread: str) -> dict[str, Any]:
 
 def _measure(conn: Connection, thread: str) -> dict[str, Any]:
     serde = sealing.reading(conn, serializer(ormsgpack.Ext), thread)
-    count = row_bytes = 0
+    count = row_bytes = frame_bytes = 0
     sizes: dict[str, int] = {}
     versions: dict[str, set[Any]] = {}
     for ns, kind, blob, metadata in conn.raw.execute(
@@ -75,11 +86,15 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
     ):
         count += 1
         row_bytes += len(blob or b"") + len(metadata or b"")
+        frame_bytes += len(metadata or b"")
         checkpoint = serde.loads_typed((kind, blob))
+        frame_bytes += _packed_size({**checkpoint, "channel_values": {}})
         for channel, value in checkpoint["channel_values"].items():
             sizes[channel] = sizes.get(channel, 0) + _packed_size(value)
             version = checkpoint["channel_versions"].get(channel)
             versions.setdefault(channel, set()).add((ns, version))
+    stored = row_bytes + _part_bytes(conn, thread)
+    sizes = _divided(max(stored - frame_bytes, 0), sizes)
     by_channel = {
         channel: {"versions": len(versions[channel]), "bytes": size}
         for channel, size in sorted(sizes.items())
@@ -90,10 +105,28 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
         (thread,),
     ).fetchone()
     return _report(
-        checkpoints=(count, row_bytes - channel_bytes),
+        checkpoints=(count, stored - channel_bytes),
         by_channel=by_channel,
         writes=(writes, write_bytes),
     )
+
+
+def _part_bytes(conn: Connection, thread: str) -> int:
+    statement = (
+        "SELECT coalesce(sum(length(id) + length({value})), 0) FROM checkpoint_parts"
+        " WHERE thread_id = ?"
+    )
+    return int(run(conn, statement, (thread,)).fetchone()[0])
+
+
+def _divided(total: int, sizes: dict[str, int]) -> dict[str, int]:
+    """Divide `total` in proportion to `sizes`, without a rest."""
+    found: dict[str, int] = {}
+    rest, weight = total, sum(sizes.values())
+    for name, size in sizes.items():
+        found[name] = rest * size // weight if weight else 0
+        rest, weight = rest - found[name], weight - size
+    return found
 
 
 def _report(

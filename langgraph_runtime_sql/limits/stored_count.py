@@ -35,7 +35,7 @@ LEASE = timedelta(minutes=30)
 # Threads in one transaction.
 PAGE = 100
 
-_OF_THREADS = ("threads", "runs", "event_segments", "run_writes", "checkpoints")
+_OF_THREADS = ("threads", "runs", "event_segments", "run_writes", "checkpoints", "checkpoint_parts")
 # Each database has some of these, as langgraph's saver creates them.
 _OF_SAVERS = ("writes", "checkpoint_writes", "checkpoint_blobs")
 _OF_STORE = ("store", "store_vectors")
@@ -125,6 +125,24 @@ def of_threads(conn: Connection, ids: Sequence[Any]) -> int:
             where, values = f"thread_id = ANY(%s::{kind}[])", [names]
         total += _sum(conn, table, columns, where, values)
     return total
+
+
+def tables(conn: Connection) -> dict[str, int]:
+    """Return the bytes of each table, as the database stores it."""
+    if conn.dialect_name == "sqlite":
+        found = conn.raw.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        sizes = {name: _sum(conn, name, _columns(conn, name), "true", ()) for (name,) in found}
+    else:
+        # With indexes and what is too long for a row.
+        sizes = dict(
+            conn.raw.execute(
+                "SELECT relname, pg_total_relation_size(oid) FROM pg_class"
+                " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+            ).fetchall()
+        )
+    return {name: size for name, size in sizes.items() if size}
 
 
 def _claim(options: Options, conn: Connection) -> list[Row]:

@@ -66,7 +66,10 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
     "tenant_keys": (*_for_all(_OF_TENANT), ("shared", "SELECT", _WITHOUT_TENANT)),
     **{
         table: _for_all(_OF_THREAD.replace("THIS", table))
-        for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "run_writes")
+        for table in (
+            *("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
+            *("checkpoint_parts", "run_writes"),
+        )
     },
     **dict.fromkeys(("store", "store_vectors"), _for_all(_OF_NAMESPACE)),
 }

@@ -27,8 +27,9 @@ def examine(url: str) -> list[Finding]:
         CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
-    with _opened(url) as database:
-        return database.read(partial(_examine, url, database))
+    with opened(url) as database:
+        found: list[Finding] = database.read(partial(_examine, url, database))
+        return found
 
 
 def repair(url: str) -> list[Finding]:
@@ -39,10 +40,10 @@ def repair(url: str) -> list[Finding]:
         CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
-    with _opened(url) as database:
+    with opened(url) as database:
         if database.owner is not None:
             raise RepairRefused(f"Nothing was repaired: {database.owner}") from database.owner
-        found = database.read(partial(_examine, url, database))
+        found: list[Finding] = database.read(partial(_examine, url, database))
         database.write(partial(findings.repair, findings=found))
         return found
 
@@ -60,18 +61,28 @@ def run(url: str, fn: Callable[[Connection], None], *, writes: bool = False) -> 
     """
 
     def read(conn: Connection) -> list[Finding]:
-        _check_revision(url, database, conn)
+        check_version(url, database, conn)
         if not writes:
             fn(conn)
         return []
 
-    with _opened(url) as database:
+    with opened(url) as database:
         database.read(read)
         if writes:
             database.write(fn)
 
 
-def _check_revision(url: str, database: OpenDatabase, conn: Connection) -> None:
+def _examine(url: str, database: OpenDatabase, conn: Connection) -> list[Finding]:
+    check_version(url, database, conn)
+    return findings.examine(conn, served=database.owner is not None)
+
+
+def check_version(url: str, database: OpenDatabase, conn: Connection) -> None:
+    """Check that the database has this program's schema.
+
+    Raises:
+        CannotExamine: its schema has another version.
+    """
     if (found := database.revision(conn.raw)) != HEAD:
         raise CannotExamine(
             f"{shown(url)} has the schema version {found or '(none)'}, and this program needs "
@@ -79,13 +90,13 @@ def _check_revision(url: str, database: OpenDatabase, conn: Connection) -> None:
         )
 
 
-def _examine(url: str, database: OpenDatabase, conn: Connection) -> list[Finding]:
-    _check_revision(url, database, conn)
-    return findings.examine(conn, served=database.owner is not None)
+def opened(url: str) -> AbstractContextManager[OpenDatabase]:
+    """Open the database, and own it if no server does.
 
-
-def _opened(url: str) -> AbstractContextManager[OpenDatabase]:
-    """Open the database, and own it if no server does."""
+    Raises:
+        CannotExamine: there is no database, or it cannot be reached.
+        BadDatabaseUrl: the URL names no database.
+    """
     if is_postgres(url):
         from threadhold.admin import doctor_postgres
 

@@ -76,7 +76,7 @@ class OpenDatabase:
 
     owner: DatabaseInUse | None
     revision: Callable[[Any], str | None]
-    read: Callable[[Callable[[Connection], list[Finding]]], list[Finding]]
+    read: Callable[[Callable[[Connection], Any]], Any]
     write: Callable[[Callable[[Connection], None]], None]
 
 
@@ -106,6 +106,7 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
         *_webhooks(conn),
         *_effects(conn, served=served),
         *_checkpoints(conn),
+        *_parts(conn),
         *_segments(conn),
     ]
 
@@ -275,7 +276,7 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
     orphans = checkpoint.run(
         conn,
         "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM {writes} "
-        "UNION SELECT thread_id FROM run_writes "
+        "UNION SELECT thread_id FROM run_writes UNION SELECT thread_id FROM checkpoint_parts "
         "EXCEPT SELECT CAST(thread_id AS TEXT) FROM threads",
     ).fetchall()
     for (thread_id,) in orphans:
@@ -286,6 +287,29 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
             "delete it",
             partial(checkpoint.delete_thread, thread_id=thread_id),
         )
+
+
+def _parts(conn: Connection) -> Iterator[Finding]:
+    """Look for parts of checkpoints that are missing, and for those that nothing refers to."""
+    found = checkpoint.run(conn, "SELECT DISTINCT thread_id FROM checkpoint_parts").fetchall()
+    for (thread_id,) in found:
+        missing, unused = checkpoint.examine_parts(conn, thread_id)
+        if missing:
+            yield Finding(
+                "checkpoint",
+                str(thread_id),
+                f"{missing} parts of its checkpoints are missing",
+                "restore a backup, or delete the thread",
+            )
+        # Below a missing part are others that only seem to be unused.
+        elif unused:
+            yield Finding(
+                "checkpoint",
+                str(thread_id),
+                f"no checkpoint refers to {unused} of its parts",
+                "delete them",
+                partial(checkpoint.free_parts, thread_id=thread_id),
+            )
 
 
 def _segments(conn: Connection) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Commands of every program: serve, worker, dev, migrate, backup, restore, doctor, audit and tenant."""
+"""Commands of every program: serve, worker, dev, migrate, doctor and the imported ones."""
 
 import os
 from pathlib import Path
@@ -18,6 +18,7 @@ from threadhold.cli.options import (
     redis_option,
     settings_options,
 )
+from threadhold.cli.storage import storage
 from threadhold.cli.tenant import tenant
 from threadhold.cli.webhooks import webhooks
 from threadhold.config_file import read_config
@@ -234,6 +235,7 @@ ALL = (
     backup,
     restore,
     doctor,
+    storage,
     audit,
     tenant,
     webhooks,

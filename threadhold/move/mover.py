@@ -132,9 +132,9 @@ class _Move:
             if part in self.parts:
                 self.target.advance_sequences(part.name, self.source.last_number(part.source))
         self.target.finish(self.parts)
-        known = {part.source for part in self.all_parts} | {
-            schema.versions for schema in self.schemas
-        }
+        # The checkpoints have brought the content of their parts.
+        known = {part.source for part in self.all_parts} | {"checkpoint_parts"}
+        known |= {schema.versions for schema in self.schemas}
         return Moved(
             {part.name: stages[part.name].count for part in self.parts},
             self.source.unknown_tables(known),

@@ -55,6 +55,7 @@ RUNTIME: tuple[Rule, ...] = (
     Rule("writes", OF_THREAD),
     Rule("checkpoint_writes", OF_THREAD),
     Rule("checkpoint_blobs", OF_THREAD),
+    Rule("checkpoint_parts", OF_THREAD),
     Rule("checkpoints", OF_THREAD),
     # An index of the threads' metadata.
     Rule("thread_labels", TENANT, export=False),

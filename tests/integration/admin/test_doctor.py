@@ -312,6 +312,37 @@ async def test_checkpoints_of_a_deleted_thread_are_deleted(path: Path, table: st
         assert await db.read(lambda conn: checkpoint.run(conn, left).fetchall()) == []
 
 
+async def with_parts(path: Path, statement: str, *values: Any) -> str:
+    """Make a thread whose checkpoints have parts, and change these; return the thread's id."""
+    async with opened(path) as db:
+        async with runtime.working():
+            given = {"messages": [{"role": "user", "content": f"{n} " * 300} for n in range(9)]}
+            run = await runtime.start_run(uuid4(), "echo", given)
+            await runtime.ended(run["run_id"])
+        thread = str(run["thread_id"])
+        await db.write(lambda conn: checkpoint.run(conn, statement, (thread, *values)))
+    return thread
+
+
+async def test_missing_parts_need_a_backup(path: Path) -> None:
+    newest = "SELECT id FROM checkpoint_parts WHERE type <> 'node' ORDER BY id LIMIT 1"
+    thread = await with_parts(
+        path, f"DELETE FROM checkpoint_parts WHERE thread_id = ? AND id = ({newest})"
+    )
+    for arguments in ((), ("--fix",), ()):
+        result = await examine(path, *arguments)
+        assert found_in(result, "checkpoint", thread, "1 parts of its checkpoints are missing")
+
+
+async def test_unused_parts_are_deleted(path: Path) -> None:
+    insert = "INSERT INTO checkpoint_parts (thread_id, id, type, {value}) VALUES (?, ?, ?, ?)"
+    thread = await with_parts(path, insert, b"0" * 16, "leaf", b"unused")
+    result = await examine(path)
+    assert found_in(result, "checkpoint", thread, "no checkpoint refers to 1 of its parts")
+    assert (await examine(path, "--fix")).exit_code == 0
+    assert (await examine(path)).exit_code == 0
+
+
 @pytest.mark.only("sqlite")  # Postgres enforces its foreign keys.
 async def test_dangling_reference_needs_a_backup(path: Path) -> None:
     async with opened(path):

@@ -1,0 +1,88 @@
+"""Messages: decode each message of a long conversation once.
+
+Each run loads all messages of its thread, and building them takes most of that time. A memo by their
+bytes saves it. Each caller gets messages of its own, which share no changeable object.
+
+Only langchain_core's own classes take part: they have no other state, and every serializer may
+decode them. A message with other than plain data is decoded as before.
+"""
+
+import marshal
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core import messages
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2
+
+from langgraph_runtime_sql.checkpoint.memo import Memo
+
+Hook = Callable[[int, bytes], Any]
+
+# Bytes of the memo, and what an entry takes beside its content.
+SIZE, ENTRY = 32 * 2**20, 500
+
+_CLASSES: tuple[type[BaseMessage], ...] = tuple(
+    each
+    for each in (getattr(messages, name) for name in messages.__all__)
+    if isinstance(each, type) and issubclass(each, BaseMessage) and each is not BaseMessage
+)
+_NUMBERS = {each: at for at, each in enumerate(_CLASSES)}
+_IMMUTABLE = frozenset({str, int, float, bool, type(None), bytes})
+
+# It has bytes only: the garbage collector would visit other objects again and again.
+decoded: Memo[bytes, bytes] = Memo(SIZE)
+
+
+def remembering(inner: Hook) -> Hook:
+    """Wrap the hook that decodes msgpack's extension types."""
+
+    def hook(code: int, data: bytes) -> Any:
+        if code != EXT_PYDANTIC_V2:
+            return inner(code, data)
+        found = decoded.get(data)
+        if found is not None:
+            return _restored(found)
+        obj = inner(code, data)
+        if (content := _content(obj)) is not None:
+            decoded.put(data, content, len(data) + len(content) + ENTRY)
+        return obj
+
+    return hook
+
+
+def _content(obj: Any) -> bytes | None:
+    """Return all that a message consists of, or None if it cannot be restored exactly."""
+    number = _NUMBERS.get(type(obj))
+    if number is None or obj.__pydantic_private__ is not None:
+        return None
+    parts = obj.__dict__, obj.__pydantic_extra__, obj.__pydantic_fields_set__
+    seen = set[int]()
+    if not all(_is_plain(each, seen) for each in parts[:2]):
+        return None
+    return marshal.dumps((number, *parts))
+
+
+def _restored(content: bytes) -> BaseMessage:
+    """Return a new message that shares nothing with others."""
+    number, fields, extra, given = marshal.loads(content)
+    kind = _CLASSES[number]
+    made = kind.__new__(kind)
+    # As pydantic's own copies are made: a message refuses assignments to these names.
+    object.__setattr__(made, "__dict__", fields)
+    object.__setattr__(made, "__pydantic_fields_set__", given)
+    object.__setattr__(made, "__pydantic_extra__", extra)
+    object.__setattr__(made, "__pydantic_private__", None)
+    return made
+
+
+def _is_plain(value: Any, seen: set[int]) -> bool:
+    """Return whether a value is a tree of JSON's types, in which nothing changeable occurs twice."""
+    if type(value) in _IMMUTABLE:
+        return True
+    if id(value) in seen or type(value) not in (dict, list):
+        return False
+    seen.add(id(value))
+    if type(value) is list:
+        return all(_is_plain(each, seen) for each in value)
+    return all(type(key) is str and _is_plain(each, seen) for key, each in value.items())

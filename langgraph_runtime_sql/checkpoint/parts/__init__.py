@@ -1,0 +1,32 @@
+"""Parts: long values of checkpoints, stored as a tree of parts that checkpoints share.
+
+The tree is over the bytes that langgraph's serializer has made, so reading gives the same bytes.
+"""
+
+from langgraph_runtime_sql.checkpoint.parts.root import KIND_SUFFIX, DamagedCheckpoint
+from langgraph_runtime_sql.checkpoint.parts.rows import (
+    COPY,
+    ENABLE,
+    TABLE,
+    collect,
+    delete_all,
+    lock_for_writing,
+    missing,
+    unused,
+)
+from langgraph_runtime_sql.checkpoint.parts.values import PartsReader, PartsWriter
+
+__all__ = [
+    "COPY",
+    "ENABLE",
+    "KIND_SUFFIX",
+    "TABLE",
+    "DamagedCheckpoint",
+    "PartsReader",
+    "PartsWriter",
+    "collect",
+    "delete_all",
+    "lock_for_writing",
+    "missing",
+    "unused",
+]

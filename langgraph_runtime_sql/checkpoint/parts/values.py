@@ -1,0 +1,207 @@
+"""Values: write long values as parts, and read them back, inside a transaction."""
+
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langgraph_runtime_sql.checkpoint.memo import Memo
+from langgraph_runtime_sql.checkpoint.parts import cutting, root, rows, tree
+from langgraph_runtime_sql.checkpoint.parts.root import (
+    KIND_SUFFIX,
+    DamagedCheckpoint,
+    Place,
+    Reference,
+    Root,
+)
+from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
+from langgraph_runtime_sql.database.connection import Connection
+
+# Shorter values are stored whole, in bytes.
+LONG = 2048
+_KIND = "msgpack"
+# The ending of the type of a compressed leaf.
+_SQUEEZED = "+zlib"
+
+# Bytes of the memo of parts that were read, and what an entry takes beside its content.
+_SIZE, _ENTRY = 64 * 2**20, 300
+# By thread and id. An id is a hash of the content, so an entry is never outdated. A part that is
+# missing or changed in the database is noticed by the processes that do not have it here.
+contents: Memo[tuple[str, bytes], bytes] = Memo(_SIZE)
+
+Plain = Callable[[str, bytes], tuple[str, bytes]]
+"""Decrypts the type and bytes of a stored value, if they are encrypted."""
+
+
+class PartsWriter:
+    """A serializer of serialized values that stores the parts of long ones.
+
+    Args:
+        conn: A transaction that writes.
+        thread_id: The thread.
+        place: The namespace and id of the checkpoint.
+        inner: Finishes what is stored: `SERIALIZED`, or one that encrypts.
+        secret: The key of the parts' ids, empty without encryption.
+    """
+
+    def __init__(
+        self,
+        conn: Connection,
+        thread_id: str,
+        place: tuple[str, str],
+        inner: SerializerProtocol,
+        secret: bytes = b"",
+    ) -> None:
+        self._conn = conn
+        self._thread_id = thread_id
+        self._place = Place(*place)
+        self._inner = inner
+        self._secret = secret
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        kind, data = SERIALIZED.dumps_typed(obj)
+        if kind != _KIND or len(data) < LONG or not rows.in_use(self._conn):
+            return self._inner.dumps_typed(obj)
+        items = [
+            each if isinstance(each, bytes) else self._stored(each) for each in cutting.cut(data)
+        ]
+        packed = Root(root.digest(data), self._place, items).packed()
+        return self._inner.dumps_typed({"typed": (kind + KIND_SUFFIX, packed)})
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        raise TypeError("Values in parts are read by `PartsReader`")
+
+    def _stored(self, leaves: list[bytes]) -> Reference:
+        """Store what is new of a tree.
+
+        If a part is stored, so is everything under it: parts are stored and deleted that way.
+        """
+        grown = tree.grow(leaves, self._secret)
+        rows.lock_for_writing(self._conn, self._thread_id)
+        new: list[tuple[str, bytes, bytes]] = []
+        candidates = {grown.root}
+        # All nodes are looked up together, because on Postgres each query is a round trip.
+        nodes = {each for level in grown.levels for each in level}
+        known = rows.existing(self._conn, self._thread_id, nodes)
+        for level in reversed(grown.levels):
+            missing = candidates - known
+            new.extend((tree.NODE, each, level[each]) for each in missing)
+            candidates = {child for each in missing for child in tree.children(level[each])}
+        stored = rows.existing(self._conn, self._thread_id, candidates)
+        new.extend((tree.LEAF, each, grown.leaves[each]) for each in candidates - stored)
+        rows.insert(
+            self._conn,
+            self._thread_id,
+            [
+                (id_, *self._inner.dumps_typed({"typed": self._short(kind, data)}))
+                for kind, id_, data in new
+            ],
+        )
+        return Reference(grown.depth, grown.root)
+
+    def _short(self, kind: str, data: bytes) -> tuple[str, bytes]:
+        # Nodes are hashes, which cannot be compressed.
+        data, is_squeezed = root.squeezed(data) if kind == tree.LEAF else (data, False)
+        return kind + _SQUEEZED * is_squeezed, data
+
+
+class PartsReader:
+    """Puts values together from their parts. Parts of values that were read are kept.
+
+    Args:
+        conn: The transaction.
+        thread_id: The thread.
+        plain: Decrypts stored bytes.
+    """
+
+    def __init__(self, conn: Connection, thread_id: str, plain: Plain) -> None:
+        self._conn = conn
+        self._thread_id = thread_id
+        self._plain = plain
+        self._found: dict[bytes, bytes] = {}
+        # Those among them that no value has proven yet.
+        self._new: dict[bytes, bytes] = {}
+
+    def whole(self, packed: bytes) -> bytes:
+        """Return the bytes of a value.
+
+        Args:
+            packed: Its root.
+
+        Raises:
+            DamagedCheckpoint: a part is missing or changed. The message names the thread and the
+                checkpoint that stored the value.
+        """
+        found = root.unpacked(packed, self._thread_id)
+        data = b"".join(
+            each if isinstance(each, bytes) else self._joined(each, found) for each in found.items
+        )
+        if root.digest(data) != found.digest:
+            raise DamagedCheckpoint(f"{self._where(found)} is damaged: its parts have other bytes")
+        for id_, content in self._new.items():
+            contents.put((self._thread_id, id_), content, len(content) + _ENTRY)
+        self._new.clear()
+        return data
+
+    def missing(self, packed: bytes) -> set[bytes]:
+        """Return the ids of a value's parts that are not stored."""
+        return set().union(*(level[1] for level in self._levels(packed)))
+
+    def reachable(self, packed: bytes) -> set[bytes]:
+        """Return the ids of a value's parts."""
+        return set().union(*(level[0] for level in self._levels(packed)))
+
+    def _levels(self, packed: bytes) -> Iterable[tuple[set[bytes], set[bytes]]]:
+        """Yield the ids of each level, and those that are not stored."""
+        for each in root.unpacked(packed, self._thread_id).items:
+            if isinstance(each, bytes):
+                continue
+            ids = {each.id}
+            for _ in range(each.depth):
+                self._load(ids, remembered=False)
+                absent = ids - self._found.keys()
+                yield ids, absent
+                ids = {c for node in ids - absent for c in tree.children(self._found[node])}
+            stored = rows.existing(self._conn, self._thread_id, ids - self._found.keys())
+            yield ids, ids - stored - self._found.keys()
+
+    def _joined(self, reference: Reference, found: Root) -> bytes:
+        ids = [reference.id]
+        for _ in range(reference.depth):
+            ids = [c for content in self._contents(ids, found) for c in tree.children(content)]
+        return b"".join(self._contents(ids, found))
+
+    def _contents(self, ids: list[bytes], found: Root) -> list[bytes]:
+        self._load(ids)
+        absent = [each for each in ids if each not in self._found]
+        if absent:
+            raise DamagedCheckpoint(
+                f"{self._where(found)} is damaged: {len(absent)} of its parts are missing, among "
+                f"them {absent[0].hex()}"
+            )
+        return [self._found[each] for each in ids]
+
+    def _load(self, ids: Iterable[bytes], *, remembered: bool = True) -> None:
+        """Read those of `ids` that are not here yet, and that are stored."""
+        wanted = {each for each in ids if each not in self._found}
+        if remembered:
+            known = ((each, contents.get((self._thread_id, each))) for each in wanted)
+            self._found.update((id_, content) for id_, content in known if content is not None)
+            wanted -= self._found.keys()
+        for id_, kind, data in rows.read(self._conn, self._thread_id, wanted):
+            self._found[id_] = self._new[id_] = self._long(*self._plain(kind, data))
+
+    def _long(self, kind: str, data: bytes) -> bytes:
+        if not kind.endswith(_SQUEEZED):
+            return data
+        try:
+            return zlib.decompress(data)
+        except zlib.error:
+            # Other bytes than the stored ones: the value's hash will not be the root's.
+            return b""
+
+    def _where(self, found: Root) -> str:
+        ns, checkpoint_id = found.place
+        inside = f" in the namespace {ns!r}" if ns else ""
+        return f"A value of checkpoint {checkpoint_id}{inside} of thread {self._thread_id}"
