@@ -27,8 +27,10 @@ _CLASSES: tuple[type[BaseMessage], ...] = tuple(
     for each in (getattr(messages, name) for name in messages.__all__)
     if isinstance(each, type) and issubclass(each, BaseMessage) and each is not BaseMessage
 )
-_NUMBERS = {each: at for at, each in enumerate(_CLASSES)}
-_IMMUTABLE = frozenset({str, int, float, bool, type(None), bytes})
+NUMBERS = {each: at for at, each in enumerate(_CLASSES)}
+"""langchain_core's own classes of messages."""
+SCALARS: frozenset[type] = frozenset({str, int, float, bool, type(None)})
+_WITH_BYTES: frozenset[type] = SCALARS | {bytes}
 
 # It has bytes only: the garbage collector would visit other objects again and again.
 decoded: Memo[bytes, bytes] = Memo(SIZE)
@@ -53,12 +55,11 @@ def remembering(inner: Hook) -> Hook:
 
 def _content(obj: Any) -> bytes | None:
     """Return all that a message consists of, or None if it cannot be restored exactly."""
-    number = _NUMBERS.get(type(obj))
+    number = NUMBERS.get(type(obj))
     if number is None or obj.__pydantic_private__ is not None:
         return None
     parts = obj.__dict__, obj.__pydantic_extra__, obj.__pydantic_fields_set__
-    seen = set[int]()
-    if not all(_is_plain(each, seen) for each in parts[:2]):
+    if not is_plain(list(parts[:2]), _WITH_BYTES):
         return None
     return marshal.dumps((number, *parts))
 
@@ -67,7 +68,7 @@ def _restored(content: bytes) -> BaseMessage:
     """Return a new message that shares nothing with others."""
     number, fields, extra, given = marshal.loads(content)
     kind = _CLASSES[number]
-    made = kind.__new__(kind)
+    made: BaseMessage = kind.__new__(kind)
     # As pydantic's own copies are made: a message refuses assignments to these names.
     object.__setattr__(made, "__dict__", fields)
     object.__setattr__(made, "__pydantic_fields_set__", given)
@@ -76,13 +77,22 @@ def _restored(content: bytes) -> BaseMessage:
     return made
 
 
-def _is_plain(value: Any, seen: set[int]) -> bool:
-    """Return whether a value is a tree of JSON's types, in which nothing changeable occurs twice."""
-    if type(value) in _IMMUTABLE:
+def is_plain(value: Any, scalars: frozenset[type]) -> bool:
+    """Return whether a value is a tree of lists and of mappings with texts as keys.
+
+    Args:
+        value: The value. Nothing changeable may occur twice in it.
+        scalars: The types of its leaves.
+    """
+    return _is_plain(value, scalars, set())
+
+
+def _is_plain(value: Any, scalars: frozenset[type], seen: set[int]) -> bool:
+    if type(value) in scalars:
         return True
     if id(value) in seen or type(value) not in (dict, list):
         return False
     seen.add(id(value))
     if type(value) is list:
-        return all(_is_plain(each, seen) for each in value)
-    return all(type(key) is str and _is_plain(each, seen) for key, each in value.items())
+        return all(_is_plain(each, scalars, seen) for each in value)
+    return all(type(key) is str and _is_plain(each, scalars, seen) for key, each in value.items())

@@ -1,8 +1,9 @@
 """Postgres saver: the library's, on a connection whose owner commits."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -99,6 +100,7 @@ def serialized(
     new_versions: ChannelVersions,
     *,
     hidden: bool | None = None,
+    place: str | None = None,
 ) -> dict[str, Any]:
     """Return a checkpoint as the saver stores it, with all values serialized now.
 
@@ -110,6 +112,7 @@ def serialized(
         checkpoint: The checkpoint.
         new_versions: The channels whose values are new.
         hidden: Whether the values are encrypted. Default: whether a master key is configured.
+        place: Names the thread and namespace, for `parts.encode`. Default: values are encoded whole.
     """
     hidden = master.active() if hidden is None else hidden
     values: dict[str, Any] = {}
@@ -117,7 +120,10 @@ def serialized(
         if _is_plain(value) and not (hidden and value is not None):
             values[channel] = value
         elif channel in new_versions:
-            typed = {"typed": serde.dumps_typed(value)}
+            dumps: Callable[[Any], tuple[str, Any]] = serde.dumps_typed
+            if place is not None:
+                dumps = partial(parts.encode, dumps, place=f"{place} {channel}")
+            typed = {"typed": dumps(value)}
             values[channel] = _DeltaSnapshot(typed) if isinstance(value, _DeltaSnapshot) else typed
         elif isinstance(value, _DeltaSnapshot):
             # The snapshot is stored already; only its mark remains here.

@@ -25,7 +25,7 @@ from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql import process, request_context
-from langgraph_runtime_sql.checkpoint import history, sealing, undo
+from langgraph_runtime_sql.checkpoint import history, parts, sealing, undo
 from langgraph_runtime_sql.checkpoint.admission import admission
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
 from langgraph_runtime_sql.checkpoint.serialization import UnpackHook, serializer
@@ -163,12 +163,14 @@ class Checkpointer(BaseCheckpointSaver[str]):
             self._own.add((owner.run_id, (thread_id, ns, checkpoint["id"])))
         about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
         # Serialized now: the graph continues and may change what it put.
+        place = " ".join(_place(where)[:2])
         if self._database.dialect_name == "sqlite":
-            typed = {"id": checkpoint["id"], "typed": self.serde.dumps_typed(checkpoint)}
+            encoded = parts.encode(self.serde.dumps_typed, checkpoint, place)
+            typed = {"id": checkpoint["id"], "typed": encoded}
         else:
             from langgraph_runtime_sql.checkpoint import postgres
 
-            typed = postgres.serialized(self.serde, checkpoint, new_versions)
+            typed = postgres.serialized(self.serde, checkpoint, new_versions, place=place)
             about = postgres.storable(about)
 
         def run(conn: Connection) -> RunnableConfig:

@@ -53,6 +53,8 @@ def _serializer_class() -> type[Any]:
     class CheckpointSerializer(Serializer):
         """Refuses values that it would not read back, or that are too deep to be shown."""
 
+        _unpack_ext_hook: UnpackHook
+
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self._remember()

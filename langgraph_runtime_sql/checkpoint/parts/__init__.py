@@ -3,6 +3,7 @@
 The tree is over the bytes that langgraph's serializer has made, so reading gives the same bytes.
 """
 
+from langgraph_runtime_sql.checkpoint.parts.lists import encode
 from langgraph_runtime_sql.checkpoint.parts.root import KIND_SUFFIX, DamagedCheckpoint
 from langgraph_runtime_sql.checkpoint.parts.rows import (
     COPY,
@@ -26,6 +27,7 @@ __all__ = [
     "PartsWriter",
     "collect",
     "delete_all",
+    "encode",
     "lock_for_writing",
     "missing",
     "unused",

@@ -86,7 +86,7 @@ class _Cutter:
         for ends, shared in self._cuts:
             if not shared:
                 if run:
-                    found.append(_leaves(run))
+                    found.append(leaves(run))
                     run = []
                 whole = ends[-1]
                 continue
@@ -96,7 +96,7 @@ class _Cutter:
             run += [data[first:past] for first, past in pairwise([start, *ends])]
             start = ends[-1]
         if run:
-            found.append(_leaves(run))
+            found.append(leaves(run))
         elif whole > start:
             found.append(data[start:whole])
         return found
@@ -212,8 +212,11 @@ class _Cutter:
         return body, count, step
 
 
-def _leaves(pieces: list[bytes]) -> list[bytes]:
-    """Join small neighbours. Which ones depends on their content, so that edits stay local."""
+def leaves(pieces: list[bytes]) -> list[bytes]:
+    """Join small neighbours among pieces of a value to leaves.
+
+    Which ones depends on their content, so that edits stay local.
+    """
     found: list[bytes] = []
     joined: list[bytes] = []
     size = 0

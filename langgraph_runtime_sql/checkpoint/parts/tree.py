@@ -1,10 +1,10 @@
 """Tree: leaves under nodes of ids, cut by content, so that an edit changes one path only."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from langgraph_runtime_sql.checkpoint.memo import Memo
+from langgraph_runtime_sql.checkpoint.parts.lists import Run
 
 ID_SIZE = 16
 # A node ends after an id of this remainder, or when it is full.
@@ -16,50 +16,92 @@ _SIZE, _ENTRY = 16 * 2**20, 250
 _ids: Memo[tuple[bytes, bytes], bytes] = Memo(_SIZE)
 
 
-@dataclass
 class Tree:
     """A tree of parts.
+
+    Args:
+        ids: The ids of its lowest level.
+        secret: The key of the hashes.
+        levels: The ids in each node by the node's id, the lowest level first, if `ids` are nodes.
 
     Attributes:
         depth: The number of levels of nodes above the leaves.
         root: The id of its top.
-        leaves: The leaves by id.
-        levels: The ids in each node by the node's id, the lowest level first.
+        levels: As above, with all levels.
     """
 
-    depth: int
-    root: bytes
-    leaves: dict[bytes, bytes]
-    levels: list[dict[bytes, bytes]] = field(default_factory=list)
+    def __init__(
+        self, ids: list[bytes], secret: bytes, levels: Sequence[Mapping[bytes, bytes]] = ()
+    ) -> None:
+        self.levels: list[Mapping[bytes, bytes]] = list(levels)
+        while len(ids) > 1:
+            level: dict[bytes, bytes] = {}
+            above: list[bytes] = []
+            start = 0
+            for at, each in enumerate(ids, 1):
+                # A node has two children or more (the last may have one), so each level is shorter.
+                count = at - start
+                is_full = count >= _FULL or (count > 1 and each[0] % _FANOUT == 0)
+                if is_full or at == len(ids):
+                    content = b"".join(ids[start:at])
+                    above.append(identify(NODE, content, secret))
+                    level[above[-1]] = content
+                    start = at
+            self.levels.append(level)
+            ids = above
+        self.depth = len(self.levels)
+        self.root = ids[0]
+
+    def leaves_below(self, nodes: Iterable[bytes]) -> Mapping[bytes, bytes]:
+        """Return the leaves by id that are in nodes of the lowest level."""
+        raise NotImplementedError
 
 
-def grow(leaves: Sequence[bytes], secret: bytes) -> Tree:
-    """Build the tree over one or more leaves.
+class LeafTree(Tree):
+    """A tree over one or more leaves.
 
     Args:
         leaves: The bytes of the leaves, in their order.
         secret: The key of the hashes, up to 64 bytes. With one, an id does not tell the content.
     """
-    ids = [_identify_leaf(leaf, secret) for leaf in leaves]
-    tree = Tree(0, ids[0], dict(zip(ids, leaves, strict=True)))
-    while len(ids) > 1:
-        level: dict[bytes, bytes] = {}
-        above: list[bytes] = []
-        start = 0
-        for at, each in enumerate(ids, 1):
-            # A node has two children or more (the last may have one), so each level is shorter.
-            count = at - start
-            is_full = count >= _FULL or (count > 1 and each[0] % _FANOUT == 0)
-            if is_full or at == len(ids):
-                content = b"".join(ids[start:at])
-                above.append(identify(NODE, content, secret))
-                level[above[-1]] = content
-                start = at
-        tree.levels.append(level)
-        tree.depth += 1
-        ids = above
-    tree.root = ids[0]
-    return tree
+
+    def __init__(self, leaves: Sequence[bytes], secret: bytes) -> None:
+        ids = [_identify_leaf(leaf, secret) for leaf in leaves]
+        self.leaves = dict(zip(ids, leaves, strict=True))
+        super().__init__(ids, secret)
+
+    def leaves_below(self, nodes: Iterable[bytes]) -> Mapping[bytes, bytes]:
+        return self.leaves
+
+
+class RunTree(Tree):
+    """A tree over the runs of a list. Each run is a node of the lowest level.
+
+    Args:
+        runs: One or more runs, in their order.
+        secret: As in `LeafTree`.
+    """
+
+    def __init__(self, runs: Sequence[Run], secret: bytes) -> None:
+        ids: list[bytes] = []
+        lowest: dict[bytes, bytes] = {}
+        self._runs: dict[bytes, Run] = {}
+        for run in runs:
+            # A run that is used again knows its node.
+            if run.node is None or run.node[0] != secret:
+                content = b"".join(identify(LEAF, leaf, secret) for leaf in run.leaves())
+                run.node = secret, identify(NODE, content, secret), content
+            _, id_, content = run.node
+            ids.append(id_)
+            lowest[id_] = content
+            self._runs[id_] = run
+        super().__init__(ids, secret, [lowest])
+
+    def leaves_below(self, nodes: Iterable[bytes]) -> Mapping[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        for node in nodes:
+            found |= zip(children(self.levels[0][node]), self._runs[node].leaves(), strict=True)
+        return found
 
 
 def _identify_leaf(leaf: bytes, secret: bytes) -> bytes:

@@ -7,7 +7,8 @@ from typing import Any
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_runtime_sql.checkpoint.memo import Memo
-from langgraph_runtime_sql.checkpoint.parts import cutting, root, rows, tree
+from langgraph_runtime_sql.checkpoint.parts import root, rows, tree
+from langgraph_runtime_sql.checkpoint.parts.lists import Encoded, EncodedList
 from langgraph_runtime_sql.checkpoint.parts.root import (
     KIND_SUFFIX,
     DamagedCheckpoint,
@@ -61,35 +62,40 @@ class PartsWriter:
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         kind, data = SERIALIZED.dumps_typed(obj)
-        if kind != _KIND or len(data) < LONG or not rows.in_use(self._conn):
-            return self._inner.dumps_typed(obj)
-        items = [
-            each if isinstance(each, bytes) else self._stored(each) for each in cutting.cut(data)
-        ]
-        packed = Root(root.digest(data), self._place, items).packed()
+        value = data if isinstance(data, Encoded) else Encoded(data)
+        if kind != _KIND or value.size < LONG or not rows.in_use(self._conn):
+            return self._inner.dumps_typed({"typed": (kind, value.whole())})
+        items = [each if isinstance(each, bytes) else self._stored(each) for each in value.cut()]
+        packed = Root(value.digest(), self._place, items).packed()
         return self._inner.dumps_typed({"typed": (kind + KIND_SUFFIX, packed)})
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         raise TypeError("Values in parts are read by `PartsReader`")
 
-    def _stored(self, leaves: list[bytes]) -> Reference:
+    def _stored(self, piece: list[bytes] | EncodedList) -> Reference:
         """Store what is new of a tree.
 
         If a part is stored, so is everything under it: parts are stored and deleted that way.
         """
-        grown = tree.grow(leaves, self._secret)
+        grown: tree.Tree
+        if isinstance(piece, EncodedList):
+            grown = tree.RunTree(piece.runs, self._secret)
+        else:
+            grown = tree.LeafTree(piece, self._secret)
         rows.lock_for_writing(self._conn, self._thread_id)
         new: list[tuple[str, bytes, bytes]] = []
         candidates = {grown.root}
         # All nodes are looked up together, because on Postgres each query is a round trip.
         nodes = {each for level in grown.levels for each in level}
         known = rows.existing(self._conn, self._thread_id, nodes)
+        missing: set[bytes] = set()
         for level in reversed(grown.levels):
             missing = candidates - known
             new.extend((tree.NODE, each, level[each]) for each in missing)
             candidates = {child for each in missing for child in tree.children(level[each])}
         stored = rows.existing(self._conn, self._thread_id, candidates)
-        new.extend((tree.LEAF, each, grown.leaves[each]) for each in candidates - stored)
+        leaves = grown.leaves_below(missing)
+        new.extend((tree.LEAF, each, leaves[each]) for each in candidates - stored)
         rows.insert(
             self._conn,
             self._thread_id,

@@ -52,7 +52,7 @@ def parts(value: Any) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     for each in cutting.cut(ormsgpack.packb(value)):
         if isinstance(each, list):
-            grown = tree.grow(each, b"")
+            grown = tree.LeafTree(each, b"")
             found |= grown.leaves
             for level in grown.levels:
                 found |= level
@@ -92,7 +92,7 @@ def test_growth_by_small_values_is_shared_too() -> None:
 
 
 def test_equal_leaves_make_a_finite_tree() -> None:
-    grown = tree.grow([b"same"] * 10_000, b"")
+    grown = tree.LeafTree([b"same"] * 10_000, b"")
     assert len(grown.leaves) == 1
     assert sum(map(len, grown.levels)) < 100
 
