@@ -210,7 +210,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
             admit(conn)
             if owner is not None and (owner.run_id, place) not in self._own:
                 undo.record(conn, owner.run_id, place, [c for c, _ in typed], task_id)
-            saver = stock_saver(conn, sealing.writing(conn, place[0]))
+            saver = stock_saver(conn, sealing.writing_tasks(conn, place[0]))
             saver.put_writes(where, typed, task_id, task_path)
 
         return run

@@ -17,7 +17,14 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql import json_codec, process
-from langgraph_runtime_sql.checkpoint.parts import KIND_SUFFIX, PartsReader, PartsWriter
+from langgraph_runtime_sql.checkpoint import compression
+from langgraph_runtime_sql.checkpoint.parts import (
+    KIND_SUFFIX,
+    DamagedCheckpoint,
+    PartsReader,
+    PartsWriter,
+    in_use,
+)
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
@@ -28,6 +35,8 @@ from langgraph_runtime_sql.encryption.keys import CannotDecrypt, TenantKeys
 
 SUFFIX = "+sealed"
 _OLD_SUFFIX = "+aes"
+# What a task has written up to this size, in bytes, stays as langgraph's own savers read it.
+PLAIN = 256
 # Metadata that statements and searches read. langgraph and the server write it, not people.
 PLAIN_METADATA = frozenset(
     {
@@ -80,9 +89,36 @@ class Sealer:
         raise TypeError("Sealed values are written, never read")
 
 
+class Squeezer:
+    """A serializer of serialized values that compresses them.
+
+    Args:
+        inner: Finishes what is stored: `SERIALIZED`, or one that encrypts.
+    """
+
+    def __init__(self, inner: SerializerProtocol) -> None:
+        self._inner = inner
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        kind, data = SERIALIZED.dumps_typed(obj)
+        smaller = compression.squeezed(data) if kind == "msgpack" and len(data) > PLAIN else None
+        if smaller is not None:
+            kind, data = kind + compression.SUFFIX, smaller
+        return self._inner.dumps_typed({"typed": (kind, data)})
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        raise TypeError("Compressed values are written, never read")
+
+
 def writing(conn: Connection, thread_id: str) -> SerializerProtocol:
     """Return the serializer for serialized values of a thread's checkpoints."""
     return Sealer(conn, thread_id) if master.active() else SERIALIZED
+
+
+def writing_tasks(conn: Connection, thread_id: str) -> SerializerProtocol:
+    """Return the serializer for what tasks have written, compressed."""
+    inner = writing(conn, thread_id)
+    return Squeezer(inner) if in_use(conn) else inner
 
 
 def storing(conn: Connection, thread_id: str, ns: str, checkpoint_id: str) -> SerializerProtocol:
@@ -162,7 +198,17 @@ class Opener:
         kind, plain = self.plain(*data)
         if kind.endswith(KIND_SUFFIX):
             kind, plain = kind.removesuffix(KIND_SUFFIX), self._parts.whole(plain)
+        elif kind.endswith(compression.SUFFIX):
+            kind, plain = kind.removesuffix(compression.SUFFIX), self._expanded(plain)
         return self._inner.loads_typed((kind, plain))
+
+    def _expanded(self, data: bytes) -> bytes:
+        try:
+            return compression.expanded(data)
+        except ValueError as error:
+            raise DamagedCheckpoint(
+                f"What a task of thread {self._thread_id} has written is damaged: it {error}"
+            ) from error
 
     def parts_of(self, kind: str, data: bytes) -> set[bytes]:
         """Return the ids of the parts of a stored value."""

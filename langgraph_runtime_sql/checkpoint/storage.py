@@ -5,7 +5,8 @@ from typing import Any
 import ormsgpack
 
 from langgraph_runtime_sql import process
-from langgraph_runtime_sql.checkpoint import sealing
+from langgraph_runtime_sql.checkpoint import compression, sealing
+from langgraph_runtime_sql.checkpoint.parts import KIND_SUFFIX
 from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
@@ -88,9 +89,13 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
         row_bytes += len(blob or b"") + len(metadata or b"")
         frame_bytes += len(metadata or b"")
         checkpoint = serde.loads_typed((kind, blob))
-        frame_bytes += _packed_size({**checkpoint, "channel_values": {}})
+        frame = _packed({**checkpoint, "channel_values": {}})
+        if KIND_SUFFIX in kind:
+            # It is compressed with what is around the parts.
+            frame = compression.squeezed(frame) or frame
+        frame_bytes += len(frame)
         for channel, value in checkpoint["channel_values"].items():
-            sizes[channel] = sizes.get(channel, 0) + _packed_size(value)
+            sizes[channel] = sizes.get(channel, 0) + len(_packed(value))
             version = checkpoint["channel_versions"].get(channel)
             versions.setdefault(channel, set()).add((ns, version))
     stored = row_bytes + _part_bytes(conn, thread)
@@ -146,6 +151,6 @@ def _report(
     }
 
 
-def _packed_size(value: Any) -> int:
+def _packed(value: Any) -> bytes:
     # `tuple` packs the snapshot of a delta channel as a tuple of its value.
-    return len(ormsgpack.packb(value, default=tuple, option=ormsgpack.OPT_NON_STR_KEYS))
+    return ormsgpack.packb(value, default=tuple, option=ormsgpack.OPT_NON_STR_KEYS)

@@ -24,8 +24,8 @@ from langgraph_runtime_sql.checkpoint.parts import cutting
 
 # Shorter lists are encoded with what is around them.
 FEW = 16
-# A run ends after an element of a certain hash (1 of 8) from `_SMALLEST` bytes on, or when it is full.
-_SMALLEST, _LARGEST, _REMAINDERS, _MOST = 4096, 32 * 1024, 8, 256
+# A run ends after an element of a certain hash (1 of 4) from `_SMALLEST` bytes on, or when it is full.
+_SMALLEST, _LARGEST, _REMAINDERS, _MOST = 4096, 32 * 1024, 4, 256
 # An element of more bytes is cut.
 _BIG = 8 * 1024
 # Bytes of the memo of runs, and what an entry takes beside its content.

@@ -1,11 +1,11 @@
 """Root: what a checkpoint's row holds instead of a long value."""
 
-import zlib
 from typing import NamedTuple
 
 import ormsgpack
 from xxhash import xxh3_128_digest
 
+from langgraph_runtime_sql.checkpoint import compression
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
 KIND_SUFFIX = "+parts"
@@ -24,10 +24,15 @@ class Place(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A tree of parts."""
+    """A tree of parts, or several of the same depth next to each other.
+
+    Attributes:
+        depth: The levels of nodes above the leaves; 0 if the ids are those of leaves.
+        ids: The ids of their tops, joined.
+    """
 
     depth: int
-    id: bytes
+    ids: bytes
 
 
 class Root(NamedTuple):
@@ -40,15 +45,10 @@ class Root(NamedTuple):
     def packed(self) -> bytes:
         """Return the bytes to store."""
         items = [list(each) if isinstance(each, Reference) else each for each in self.items]
-        return ormsgpack.packb(
-            [_FORMAT, self.digest, list(self.place), *squeezed(ormsgpack.packb(items))]
-        )
-
-
-def squeezed(data: bytes) -> tuple[bytes, bool]:
-    """Return `data` compressed and True, or as it is and False if that is not longer."""
-    smaller = zlib.compress(data, 1)
-    return (smaller, True) if len(smaller) < len(data) else (data, False)
+        plain = ormsgpack.packb(items)
+        smaller = compression.squeezed(plain)
+        rest = (plain, False) if smaller is None else (smaller, True)
+        return ormsgpack.packb([_FORMAT, self.digest, list(self.place), *rest])
 
 
 def unpacked(data: bytes, thread_id: str) -> Root:
@@ -61,11 +61,11 @@ def unpacked(data: bytes, thread_id: str) -> Root:
         found, digest, place, packed, is_squeezed = ormsgpack.unpackb(data)
         if found != _FORMAT:
             raise ValueError(f"unknown format {found!r}")
-        items = ormsgpack.unpackb(zlib.decompress(packed) if is_squeezed else packed)
+        items = ormsgpack.unpackb(compression.expanded(packed) if is_squeezed else packed)
         return Root(
             digest, Place(*place), [e if isinstance(e, bytes) else Reference(*e) for e in items]
         )
-    except (TypeError, ValueError, zlib.error) as error:
+    except (TypeError, ValueError) as error:
         raise DamagedCheckpoint(
             f"A value of a checkpoint of thread {thread_id} is damaged: {error}"
         ) from error

@@ -87,11 +87,7 @@ class RunTree(Tree):
         lowest: dict[bytes, bytes] = {}
         self._runs: dict[bytes, Run] = {}
         for run in runs:
-            # A run that is used again knows its node.
-            if run.node is None or run.node[0] != secret:
-                content = b"".join(identify(LEAF, leaf, secret) for leaf in run.leaves())
-                run.node = secret, identify(NODE, content, secret), content
-            _, id_, content = run.node
+            id_, content = node_of(run, secret)
             ids.append(id_)
             lowest[id_] = content
             self._runs[id_] = run
@@ -102,6 +98,14 @@ class RunTree(Tree):
         for node in nodes:
             found |= zip(children(self.levels[0][node]), self._runs[node].leaves(), strict=True)
         return found
+
+
+def node_of(run: Run, secret: bytes) -> tuple[bytes, bytes]:
+    """Return the id and the content of a run's node. A run that is used again knows them."""
+    if run.node is None or run.node[0] != secret:
+        content = b"".join(identify(LEAF, leaf, secret) for leaf in run.leaves())
+        run.node = secret, identify(NODE, content, secret), content
+    return run.node[1:]
 
 
 def _identify_leaf(leaf: bytes, secret: bytes) -> bytes:

@@ -1,11 +1,11 @@
 """Values: write long values as parts, and read them back, inside a transaction."""
 
-import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langgraph_runtime_sql.checkpoint import compression
 from langgraph_runtime_sql.checkpoint.memo import Memo
 from langgraph_runtime_sql.checkpoint.parts import root, rows, tree
 from langgraph_runtime_sql.checkpoint.parts.lists import Encoded, EncodedList
@@ -22,8 +22,6 @@ from langgraph_runtime_sql.database.connection import Connection
 # Shorter values are stored whole, in bytes.
 LONG = 2048
 _KIND = "msgpack"
-# The ending of the type of a compressed leaf.
-_SQUEEZED = "+zlib"
 
 # Bytes of the memo of parts that were read, and what an entry takes beside its content.
 _SIZE, _ENTRY = 64 * 2**20, 300
@@ -65,37 +63,53 @@ class PartsWriter:
         value = data if isinstance(data, Encoded) else Encoded(data)
         if kind != _KIND or value.size < LONG or not rows.in_use(self._conn):
             return self._inner.dumps_typed({"typed": (kind, value.whole())})
-        items = [each if isinstance(each, bytes) else self._stored(each) for each in value.cut()]
+        items: list[bytes | Reference] = []
+        for each in value.cut():
+            items += [each] if isinstance(each, bytes) else self._stored(each)
         packed = Root(value.digest(), self._place, items).packed()
         return self._inner.dumps_typed({"typed": (kind + KIND_SUFFIX, packed)})
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         raise TypeError("Values in parts are read by `PartsReader`")
 
-    def _stored(self, piece: list[bytes] | EncodedList) -> Reference:
-        """Store what is new of a tree.
-
-        If a part is stored, so is everything under it: parts are stored and deleted that way.
-        """
-        grown: tree.Tree
+    def _stored(self, piece: list[bytes] | EncodedList) -> list[Reference]:
+        """Store what is new of a piece, and return what the root holds of it."""
+        grown: tree.Tree | None
+        tail, ends = dict[bytes, bytes](), list[Reference]()
         if isinstance(piece, EncodedList):
-            grown = tree.RunTree(piece.runs, self._secret)
+            runs = piece.runs
+            if not runs[-1].is_closed:
+                # The root holds the leaves of the run that still grows, so that no node changes.
+                *runs, last = runs
+                _, ids = tree.node_of(last, self._secret)
+                tail = dict(zip(tree.children(ids), last.leaves(), strict=True))
+                ends = [Reference(0, ids)]
+            grown = tree.RunTree(runs, self._secret) if runs else None
         else:
             grown = tree.LeafTree(piece, self._secret)
         rows.lock_for_writing(self._conn, self._thread_id)
+        self._store(grown, tail)
+        return ends if grown is None else [Reference(grown.depth, grown.root), *ends]
+
+    def _store(self, grown: tree.Tree | None, leaves: dict[bytes, bytes]) -> None:
+        """Store what is new of a tree, and of further leaves.
+
+        If a part is stored, so is everything under it: parts are stored and deleted that way.
+        """
         new: list[tuple[str, bytes, bytes]] = []
-        candidates = {grown.root}
-        # All nodes are looked up together, because on Postgres each query is a round trip.
-        nodes = {each for level in grown.levels for each in level}
-        known = rows.existing(self._conn, self._thread_id, nodes)
-        missing: set[bytes] = set()
-        for level in reversed(grown.levels):
-            missing = candidates - known
-            new.extend((tree.NODE, each, level[each]) for each in missing)
-            candidates = {child for each in missing for child in tree.children(level[each])}
-        stored = rows.existing(self._conn, self._thread_id, candidates)
-        leaves = grown.leaves_below(missing)
-        new.extend((tree.LEAF, each, leaves[each]) for each in candidates - stored)
+        if grown is not None:
+            candidates, missing = {grown.root}, set[bytes]()
+            # All nodes are looked up together, because on Postgres each query is a round trip.
+            nodes = {each for level in grown.levels for each in level}
+            known = rows.existing(self._conn, self._thread_id, nodes)
+            for level in reversed(grown.levels):
+                missing = candidates - known
+                new.extend((tree.NODE, each, level[each]) for each in missing)
+                candidates = {child for each in missing for child in tree.children(level[each])}
+            below = grown.leaves_below(missing)
+            leaves = leaves | {each: below[each] for each in candidates}
+        absent = leaves.keys() - rows.existing(self._conn, self._thread_id, leaves)
+        new.extend((tree.LEAF, each, leaves[each]) for each in absent)
         rows.insert(
             self._conn,
             self._thread_id,
@@ -104,12 +118,11 @@ class PartsWriter:
                 for kind, id_, data in new
             ],
         )
-        return Reference(grown.depth, grown.root)
 
     def _short(self, kind: str, data: bytes) -> tuple[str, bytes]:
         # Nodes are hashes, which cannot be compressed.
-        data, is_squeezed = root.squeezed(data) if kind == tree.LEAF else (data, False)
-        return kind + _SQUEEZED * is_squeezed, data
+        smaller = compression.squeezed(data) if kind == tree.LEAF else None
+        return (kind, data) if smaller is None else (kind + compression.SUFFIX, smaller)
 
 
 class PartsReader:
@@ -163,7 +176,7 @@ class PartsReader:
         for each in root.unpacked(packed, self._thread_id).items:
             if isinstance(each, bytes):
                 continue
-            ids = {each.id}
+            ids = set(tree.children(each.ids))
             for _ in range(each.depth):
                 self._load(ids, remembered=False)
                 absent = ids - self._found.keys()
@@ -173,7 +186,7 @@ class PartsReader:
             yield ids, ids - stored - self._found.keys()
 
     def _joined(self, reference: Reference, found: Root) -> bytes:
-        ids = [reference.id]
+        ids = tree.children(reference.ids)
         for _ in range(reference.depth):
             ids = [c for content in self._contents(ids, found) for c in tree.children(content)]
         return b"".join(self._contents(ids, found))
@@ -199,11 +212,11 @@ class PartsReader:
             self._found[id_] = self._new[id_] = self._long(*self._plain(kind, data))
 
     def _long(self, kind: str, data: bytes) -> bytes:
-        if not kind.endswith(_SQUEEZED):
+        if not kind.endswith(compression.SUFFIX):
             return data
         try:
-            return zlib.decompress(data)
-        except zlib.error:
+            return compression.expanded(data)
+        except ValueError:
             # Other bytes than the stored ones: the value's hash will not be the root's.
             return b""
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import random
 import re
+import string
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -15,6 +17,7 @@ from langgraph_runtime_sql.ops.threads import retention
 from langgraph_runtime_sql.retention_rules import parse
 from langgraph_runtime_sql.runtime import current
 from tests.support import databases, runtime
+from tests.support.seeds import SEED
 from threadhold.admin import storage
 from threadhold.cli import main
 
@@ -59,7 +62,9 @@ async def show(path: Path, config: Path) -> Result:
 async def test_it_shows_what_takes_room_and_what_rules_would_free(
     db: Database, path: Path, tmp_path: Path
 ) -> None:
-    large, small = await talked("echo", "long " * 20_000), await talked("steps", "short")
+    # Text that cannot be compressed.
+    long = "".join(random.Random(SEED).choices(string.printable, k=100_000))
+    large, small = await talked("echo", long), await talked("steps", "short")
     config = tmp_path / "langgraph.json"
     (tmp_path / "graph.py").write_text("graph = None\n")
     section = {"retention": {"checkpoints": RULES}}
