@@ -11,7 +11,7 @@ A search for all matches, or their number, starts from the rarest label too, how
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +22,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import Json, thread_labels, threads
+from langgraph_runtime_sql.database.schema import Json, Sealed, thread_labels, threads
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.search.filters import Filter
@@ -38,6 +38,8 @@ MAX_COMMON = 10_000
 # Enough to find few threads; each label costs a look-up and a join.
 MAX_INDEXED = 12
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
+
+_SEALED = {each.name for each in threads.c if isinstance(each.type, Sealed)}
 
 _some = (
     select(thread_labels.c.thread_id)
@@ -69,6 +71,8 @@ class Shape:
     in_tenant: bool = False
     sort_by: str = "updated_at"
     ascending: bool = False
+    # The columns of a page; all if empty.
+    columns: tuple[str, ...] = ()
 
     @property
     def in_periods(self) -> bool:
@@ -123,6 +127,17 @@ class ThreadQuery:
         """Sort by a column of `SORTABLE`; by default by `updated_at`."""
         sort_by = column if column in SORTABLE else "updated_at"
         return replace(self, shape=replace(self.shape, sort_by=sort_by, ascending=ascending))
+
+    def only(self, columns: Iterable[str]) -> "ThreadQuery":
+        """Read only these columns of a page, and what decrypts them. Other names are ignored.
+
+        On SQLite a large column also costs time if only a later one is read.
+        """
+        names = set(columns)
+        if names & _SEALED:
+            names |= {"thread_id", "tenant"}
+        found = tuple(each.name for each in threads.c if each.name in names)
+        return replace(self, shape=replace(self.shape, columns=found or ("thread_id",)))
 
     def page(self) -> Prepared:
         """Return the statement for a page; it takes `parameters`, `limit` and `start`."""
@@ -217,9 +232,15 @@ def _page(shape: Shape) -> Prepared:
         page = _matching(shape, select(threads.c.thread_id), _rarest())
         page = page.order_by(*order).limit(limit).offset(start)
     else:
-        page = _matching(shape, select(threads)).order_by(*order).limit(limit).offset(start)
+        page = _matching(shape, _columns(shape)).order_by(*order).limit(limit).offset(start)
         return Prepared(page)
-    return Prepared(select(threads).where(threads.c.thread_id.in_(page)).order_by(*order))
+    return Prepared(_columns(shape).where(threads.c.thread_id.in_(page)).order_by(*order))
+
+
+def _columns(shape: Shape) -> Select[Any]:
+    return (
+        select(*(threads.c[name] for name in shape.columns)) if shape.columns else select(threads)
+    )
 
 
 def _recent(shape: Shape, count: Any) -> Select[Any]:

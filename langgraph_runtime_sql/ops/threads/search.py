@@ -63,6 +63,8 @@ async def search(
         if wanted_values := encrypted_search.wanted(value["values"]):
             found = encrypted_search.matching(conn, query, wanted_values)
             return list(islice(found, offset, offset + limit + 1))
+        if select and not extract:
+            query = query.only(select)
         page = {**query.parameters, "limit": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
 

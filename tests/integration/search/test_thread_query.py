@@ -104,6 +104,31 @@ async def test_every_plan_finds_the_same_threads_as_a_full_scan(
         assert count == len(expected)
 
 
+@pytest.mark.parametrize("sparse", [0, 10_000])
+@pytest.mark.parametrize("metadata", [{}, {"a": 1}])
+@pytest.mark.parametrize("sort_by", ["updated_at", "created_at"])
+async def test_page_reads_the_asked_columns_only(
+    db: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    sparse: int,
+    metadata: dict[str, Any],
+    sort_by: str,
+) -> None:
+    monkeypatch.setattr(thread_query, "SPARSE", sparse)
+
+    def fn(conn: Connection) -> tuple[list[Row], list[Row]]:
+        for n in range(9):
+            thread_rows.insert(conn, uuid.uuid4(), {"a": n % 2}, Caller(), values={"n": n})
+        query = thread_query.plan(conn, metadata, None).sorted_by(sort_by, ascending=True)
+        page = {**query.parameters, "limit": 3, "start": 1}
+        some = query.only(["status", "metadata", "extracted"])
+        return conn.fetchall(query.page(), page), conn.fetchall(some.page(), page)
+
+    whole, some = await db.write(fn)
+    assert len(whole) == 3
+    assert some == [{"metadata": row["metadata"], "status": row["status"]} for row in whole]
+
+
 @pytest.mark.parametrize("ascending", [False, True])
 async def test_pages_are_in_order_of_the_last_update(
     db: Database, rng: random.Random, ascending: bool
