@@ -35,6 +35,7 @@ from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.cursor import Begin
 from langgraph_runtime_sql.ops.threads.stream import Stream
+from threadhold.http import stream_ends
 from threadhold.stream_places import (
     MAX_INDEX,
     Cursor,
@@ -389,7 +390,7 @@ def _install_routes(api: Any) -> None:
             await socket.send_json({**refused, "message": str(error)})
             await socket.close(1008)
             return
-        await websocket(socket)
+        await stream_ends.hand_over_socket(socket, websocket)
 
     for route in api.event_streaming_routes:
         if isinstance(route, WebSocketRoute):
