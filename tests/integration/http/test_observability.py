@@ -16,8 +16,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from langgraph_runtime_sql import gauges
 from tests.support import databases
-from tests.support.http_server import QuietHandler
+from tests.support.http_server import QuietHandler, answering
 from tests.support.processes import Running, environment, free_port, library, running
 
 PATIENCE = 20.0
@@ -145,6 +146,66 @@ def test_metrics_and_lines_of_runs(config: Path) -> None:
         log = server.log.read_text()
         assert log.count("Traceback") == 1
         assert SECRET not in log
+
+
+@pytest.mark.usefixtures("each_database")
+def test_a_scrape_shows_webhooks_and_the_event_log(config: Path) -> None:
+    statuses = iter([200, 500, 410])
+
+    class Receiver(QuietHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(next(statuses))
+            self.end_headers()
+
+    allowed = {"url": {"disable_loopback": False, "require_https": False}}
+    config.write_text(json.dumps({**json.loads(config.read_text()), "webhooks": allowed}))
+    with (
+        answering(Receiver) as receiver,
+        serving(config, ALLOW_PRIVATE_WEBHOOKS="true") as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+    ):
+        for _ in range(3):
+            body = {"assistant_id": "helper", "input": {"text": SECRET}, "webhook": f"{receiver}/hook"}
+            # Its events are in the log at once.
+            body |= {"stream_mode": ["values"], "stream_resumable": True}
+            thread = http.post("/threads", json={}).raise_for_status().json()["thread_id"]
+            answer = http.post(f"/threads/{thread}/runs/stream", json=body)
+            assert answer.is_success, answer.text
+        wanted = {"delivered": 1.0, "retried": 1.0, "dead": 1.0}
+        deadline, seen, text = time.monotonic() + PATIENCE, {}, ""
+        while seen != wanted or value(text, "threadhold_webhooks_dead") != 1:
+            assert time.monotonic() < deadline, text
+            time.sleep(0.1)
+            text = http.get("/metrics").text
+            seen = {name: value(text, "threadhold_webhooks_total", outcome=name) for name in wanted}
+        assert value(text, "threadhold_webhooks_pending") == 1
+        assert value(text, "threadhold_event_log_bytes") > 0
+
+
+async def test_a_large_event_log_is_added_up_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "SLICE_ROWS", 2)
+    sizes = [10, 20, 30, 40, 50]
+
+    class Found:
+        def read(self, work: Any) -> Any:
+            async def found() -> Any:
+                return work(self)
+
+            return found()
+
+        def fetchone(self, statement: Any, given: dict[str, int]) -> dict[str, int]:
+            after = given["after"]
+            rows = sizes[after : after + 2]
+            return {"count": len(rows), "last": after + len(rows), "size": sum(rows)}
+
+    log: Any = gauges._LogSize()
+    assert [await log.look(Found()) for _ in range(3)] == [30, 100, 150]
+    del sizes[1:]
+    assert await log.look(Found()) == 10
+    sizes += [1, 1, 1]
+    # Until the rows have been added up again, the size is the former one.
+    assert [await log.look(Found()) for _ in range(3)] == [10, 10, 13]
 
 
 class Collector:
