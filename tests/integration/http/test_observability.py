@@ -316,6 +316,35 @@ def test_a_run_is_one_trace_in_whatever_process(config: Path, collector: Collect
     assert not any(SECRET in str(each) for each in mine)
 
 
+@pytest.mark.usefixtures("each_database")
+def test_the_attempt_after_a_kill_is_in_the_same_trace(config: Path, collector: Collector) -> None:
+    """Another process continues the run. The killed one has sent what had ended before."""
+    go = config.parent / "go"
+    headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+    env = traced(collector)
+    with serving(config, **env) as server, httpx.Client(base_url=server.url, timeout=60) as http:
+        thread = http.post("/threads", json={}).json()["thread_id"]
+        body = {"assistant_id": "helper", "input": {"text": SECRET, "wait": str(go)}}
+        run = http.post(f"/threads/{thread}/runs", json=body, headers=headers).json()["run_id"]
+        collector.named("node agent")
+        [request] = collector.named("POST /threads/{thread_id}/runs")
+        server.process.kill()
+        server.process.wait(PATIENCE)
+    go.touch()
+    with serving(config, **env) as server, httpx.Client(base_url=server.url, timeout=60) as http:
+        http.get(f"/threads/{thread}/runs/{run}/join").raise_for_status()
+        [attempt] = collector.named("invoke_agent helper")
+        text = http.get("/metrics").text
+        [line] = lines(server, "run ended")
+    assert value(text, "threadhold_runs_retried_total", graph="helper") == 1
+    assert (line["run_id"], line["status"], line["attempts"]) == (run, "success", 2)
+    told = attributes(attempt)
+    assert (told["threadhold.run.attempt"], told["threadhold.run.id"]) == (2, run)
+    assert attempt.parent_span_id == request.span_id
+    for name, count in (("queue wait", 2), ("node agent", 1), ("node waiting", 1)):
+        assert {each.trace_id.hex() for each in collector.named(name, count)} == {TRACE}
+
+
 def test_traces_show_content_only_if_asked(config: Path, collector: Collector) -> None:
     env = traced(collector, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true")
     with serving(config, **env) as server, httpx.Client(base_url=server.url, timeout=60) as http:
