@@ -43,7 +43,7 @@ MOST_WEBHOOKS = 10_000
 
 
 def _webhooks(status: str) -> Any:
-    few = select(literal_column("1")).where(webhooks.c.status == status).limit(MOST_WEBHOOKS)
+    few: Any = select(literal_column("1")).where(webhooks.c.status == status).limit(MOST_WEBHOOKS)
     return select(func.count()).select_from(few.subquery()).scalar_subquery()
 
 

@@ -25,6 +25,7 @@ from uuid import UUID
 
 import orjson
 import structlog
+from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.events.event import START, Event
@@ -85,17 +86,19 @@ def install() -> None:
     collect = manager._collect_persisted_interrupt_ids
 
     async def collect_interrupts(self: Any) -> Any:
-        # A thread that does not exist yet has none; `langgraph_api` would log a failure.
-        return await collect(self) if await _exists(self._thread_id) else None
+        # A thread that the caller does not have has none; `langgraph_api` would log a failure.
+        return await collect(self) if await _is_visible(self._thread_id) else None
 
     manager._collect_persisted_interrupt_ids = collect_interrupts
     _install_routes(api)
 
 
-async def _exists(thread_id: str) -> bool:
+async def _is_visible(thread_id: str) -> bool:
+    """Return whether the thread exists and the caller may read it."""
     try:
         found = UUID(thread_id)
-    except ValueError:
+        await Stream.check_thread_stream_auth(found)
+    except (ValueError, HTTPException):
         return False
     row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, found))
     return row is not None

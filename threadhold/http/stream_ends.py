@@ -181,7 +181,9 @@ def _resume(path: str, last_event_id: str | None, reason: str) -> dict[str, Any]
     return {"type": RESUME, "reason": reason, "path": path, "last_event_id": last_event_id}
 
 
-async def hand_over_socket(socket: WebSocket, serve: Callable[[WebSocket], Awaitable[None]]) -> None:
+async def hand_over_socket(
+    socket: WebSocket, serve: Callable[[WebSocket], Awaitable[None]]
+) -> None:
     """Serve the WebSocket of a thread. When the process stops, end it as a stream of the thread.
 
     Args:

@@ -23,8 +23,8 @@ from threadhold.http.answer_status import AnswerStatus
 from threadhold.program import Program
 from threadhold.serving import banner, connections, descriptors, logs, supervisor
 from threadhold.serving.listen import bind
-from threadhold.serving.sockets import Socket
 from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
+from threadhold.serving.sockets import Socket
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from threadhold.http.stream_ends import OUTLIVE
 
+
 class Socket(WebSocketsSansIOProtocol):
     """A WebSocket that stays open during a stop if its application closes it."""
 

@@ -166,7 +166,11 @@ def test_a_scrape_shows_webhooks_and_the_event_log(config: Path) -> None:
         httpx.Client(base_url=server.url, timeout=60) as http,
     ):
         for _ in range(3):
-            body = {"assistant_id": "helper", "input": {"text": SECRET}, "webhook": f"{receiver}/hook"}
+            body = {
+                "assistant_id": "helper",
+                "input": {"text": SECRET},
+                "webhook": f"{receiver}/hook",
+            }
             # Its events are in the log at once.
             body |= {"stream_mode": ["values"], "stream_resumable": True}
             thread = http.post("/threads", json={}).raise_for_status().json()["thread_id"]
