@@ -1,6 +1,7 @@
 """What operators see: metrics, one line for each run, request ids, and traces."""
 
 import json
+import logging
 import re
 import signal
 import threading
@@ -20,6 +21,7 @@ from langgraph_runtime_sql import gauges
 from tests.support import databases
 from tests.support.http_server import QuietHandler, answering
 from tests.support.processes import Running, environment, free_port, library, running
+from threadhold.serving import logs
 
 PATIENCE = 20.0
 SECRET = "what the user said"
@@ -210,6 +212,43 @@ async def test_a_large_event_log_is_added_up_in_slices(monkeypatch: pytest.Monke
     sizes += [1, 1, 1]
     # Until the rows have been added up again, the size is the former one.
     assert [await log.look(Found()) for _ in range(3)] == [10, 10, 13]
+
+
+def test_dev_allows_pages_of_this_machine_and_names_the_setting_for_others(config: Path) -> None:
+    port = free_port()
+    command = library("dev", "--config", config, "--port", str(port))
+    env = environment(DATABASE_URL=databases.url(config.parent / "x.db"))
+    with (
+        running(command, port, config.parent, env) as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+    ):
+        seen = {}
+        for origin in ("http://localhost:5173", "https://evil.example", "https://evil.example"):
+            answer = http.post("/threads", json={}, headers={"origin": origin})
+            seen[origin] = answer.status_code, answer.headers.get("access-control-allow-origin")
+        local = "http://localhost:5173"
+        assert seen == {local: (200, local), "https://evil.example": (403, None)}
+        told = [each for each in server.log.read_text().splitlines() if "Refused the web" in each]
+    assert len(told) == 1
+    assert "https://evil.example" in told[0] and "CORS_ALLOW_ORIGINS" in told[0]
+
+
+def test_lines_are_coloured_on_a_terminal_and_json_elsewhere() -> None:
+    fields = {"graph": "helper", "status": "error", "seconds": 1.5}
+    record = logging.makeLogRecord(
+        {"name": "threadhold.runs", "levelname": "INFO", "run": fields, "created": 0.0}
+    )
+    plain, colored = (
+        logs.RunLine(terminal=terminal, error_messages=False).format(record)
+        for terminal in (False, True)
+    )
+    assert json.loads(plain).items() >= {**fields, "event": "run ended"}.items()
+    text = re.sub("\x1b\\[[0-9]+m", "", colored)
+    assert text == (
+        "1970-01-01T00:00:00.000000Z [info     ] run ended graph=helper status=error seconds=1.5"
+    )
+    # A run that failed is red.
+    assert logs.RED in colored
 
 
 class Collector:
