@@ -206,7 +206,9 @@ async def test_pasted_html_stays_text(page: Page, server: Running) -> None:
     assert (await page.texts())[0] == "<b>bold</b> & <script>x</script>"
 
 
-async def test_the_page_of_the_api_works_without_any_other_host(page: Page, server: Running) -> None:
+async def test_the_page_of_the_api_works_without_any_other_host(
+    page: Page, server: Running
+) -> None:
     """Also with the token and the requests that a developer tries on it."""
     found = await page.run(
         f"""

@@ -15,12 +15,13 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import orjson
 from starlette.types import Message, Receive, Scope, Send
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.errors import NotStarted
@@ -190,6 +191,14 @@ async def hand_over_socket(
         socket: The WebSocket.
         serve: Serves it, and returns when it is closed.
     """
+    try:
+        thread_id = UUID(socket.path_params["thread_id"])
+    except ValueError:
+        await socket.accept()
+        problem = {"error": "invalid_argument", "message": "The thread ID must be a UUID"}
+        await socket.send_json({"type": "error", "id": None, **problem})
+        await socket.close(1008)
+        return
     extension = socket.scope.get("extensions", {}).get(OUTLIVE)
     if extension is not None:
         extension["outlive"]()
@@ -203,11 +212,13 @@ async def hand_over_socket(
             last = orjson.loads(text).get("seq", last)
 
     async def end() -> None:
-        await wait_end(UUID(socket.path_params["thread_id"]))
+        await wait_end(thread_id)
         metrics.process().cut_streams.inc()
         told = None if last is None else str(last)
-        await socket.send_json(_resume(socket.scope["path"], told, REASON))
-        await socket.close(SERVICE_RESTART, "The server stops")
+        # The client may disconnect meanwhile.
+        with suppress(OSError, RuntimeError, WebSocketDisconnect):
+            await socket.send_json(_resume(socket.scope["path"], told, REASON))
+            await socket.close(SERVICE_RESTART, "The server stops")
 
     ending = asyncio.create_task(end(), name="end-of-socket")
     try:

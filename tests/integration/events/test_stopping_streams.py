@@ -13,7 +13,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from tests.support import databases, served
 from tests.support.javascript import JAVASCRIPT
@@ -285,7 +285,39 @@ async def over_javascript(url: str, asked: dict[str, Any] = LONG) -> list[int]:
     return [each["data"]["i"] for each in found if each["event"] == "custom"]
 
 
-CLIENTS = (over_http, over_python, over_javascript)
+async def over_socket(url: str, asked: dict[str, Any] = LONG) -> list[int]:
+    """Run and follow a thread over a WebSocket, and reconnect as the last message says."""
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
+        made = await _retried(http, "POST", "/threads", json={})
+    path = f"/threads/{made.json()['thread_id']}/stream/events"
+    given = {"messages": [], "n": asked["n"], "delay": asked["delay"]}
+    subscribe: dict[str, Any] = {"channels": ["messages", "lifecycle"]}
+    commands = [("run.start", {"assistant_id": "tokens", "input": given})]
+    found: list[Any] = []
+    while True:
+        try:
+            async with connect(url.replace("http", "ws", 1) + path) as socket:
+                first = ("subscription.subscribe", subscribe)
+                for number, (method, params) in enumerate([first, *commands]):
+                    command = {"id": number, "method": method, "params": params}
+                    await socket.send(json.dumps(command))
+                async for line in socket:
+                    found.append(json.loads(line))
+                    assert found[-1]["type"] != "error"
+                    if found[-1].get("id") == 1:
+                        commands = []
+                    event = found[-1].get("params", {}).get("data", {}).get("event")
+                    if found[-1].get("method") == "lifecycle" and event == "completed":
+                        return _tokens(found)
+        except (OSError, InvalidHandshake):
+            await asyncio.sleep(0.05)
+        except ConnectionClosed:
+            pass
+        if found and found[-1]["type"] == "resume" and found[-1]["last_event_id"] is not None:
+            subscribe["since"] = int(found[-1]["last_event_id"])
+
+
+CLIENTS = (over_http, over_python, over_javascript, over_socket)
 
 
 async def test_clients_continue_by_themselves_after_the_grace_period(start: Started) -> None:
