@@ -135,15 +135,22 @@ def _session_class(base: Any) -> Any:
                 return
             await super()._push_event(event)
 
-        async def begin_attempt(self, attempt: int) -> None:
-            """Tell the client that what an attempt has streamed in its last step comes again."""
-            if attempt <= self.attempt:
+        async def begin_attempt(self, attempt: int, *, is_start: bool) -> None:
+            """Tell the client that what an attempt has streamed in its last step comes again.
+
+            Args:
+                attempt: The number of the attempt.
+                is_start: Whether its first event comes now. An attempt that a stopping server has
+                    returned to the queue starts again under the same number.
+            """
+            if attempt < self.attempt or (attempt == self.attempt and not is_start):
                 return
             view, is_first, self.attempt = self.view, self.attempt == 0, attempt
             if view is None or is_first:
                 return
             for method, namespace, data, node in _taken_back(self, attempt):
-                made = f"synth:{self._run_id}:attempt:{attempt}:{view.index}"
+                place = "-".join(map(str, view.order))
+                made = f"synth:{self._run_id}:attempt:{attempt}:{place}:{view.index}"
                 event = self._create_event(method, namespace, data, node=node, event_id=made)
                 await self._push_event(event)
 
@@ -328,7 +335,7 @@ async def _ingest(self: Any, view: View, event: Event) -> None:
     if session is None:
         return
     if event.attempt:
-        await session.begin_attempt(event.attempt)
+        await session.begin_attempt(event.attempt, is_start=event.name == "metadata")
     if event.is_end:
         await _send_open_interrupts(session, view)
         await session.complete()
