@@ -7,12 +7,19 @@ import asyncio
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, func, literal_column, select
+from sqlalchemy import BigInteger, bindparam, case, func, literal_column, select
 
 from langgraph_runtime_sql import metrics, runtime
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.schema import (
+    PENDING_LITERAL,
+    RUNNING_LITERAL,
+    event_segments,
+    runs,
+    webhooks,
+)
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.tenancy import scope
 
@@ -30,6 +37,45 @@ _RUNNING = Prepared(
         func.count().label("running"),
         func.count().filter(runs.c.lease_until < bindparam("now")).label("expired"),
     ).where(runs.c.status == RUNNING_LITERAL)
+)
+# Counts of webhooks end here, so that a dead receiver makes no scrape slow.
+MOST_WEBHOOKS = 10_000
+
+
+def _webhooks(status: str) -> Any:
+    few: Any = select(literal_column("1")).where(webhooks.c.status == status).limit(MOST_WEBHOOKS)
+    return select(func.count()).select_from(few.subquery()).scalar_subquery()
+
+
+_WEBHOOKS = Prepared(
+    select(
+        _webhooks("pending").label("pending"),
+        _webhooks("dead").label("dead"),
+        select(func.min(webhooks.c.due_at))
+        .where(webhooks.c.status == "pending")
+        .scalar_subquery()
+        .label("due"),
+    )
+)
+# SQLite does not know the size of a table. Each look adds up the next rows.
+SLICE_ROWS = 5_000
+_row_id = literal_column("event_segments.rowid", BigInteger)
+_slice = (
+    select(
+        _row_id.label("row_id"),
+        case((event_segments.c.events.is_(None), 0), else_=event_segments.c.size).label("size"),
+    )
+    .where(_row_id > bindparam("after"))
+    .order_by(_row_id)
+    .limit(SLICE_ROWS)
+    .subquery()
+)
+_SLICE = Prepared(
+    lambda: select(
+        func.count().label("count"),
+        func.max(_slice.c.row_id).label("last"),
+        func.coalesce(func.sum(_slice.c.size), 0).label("size"),
+    )
 )
 _SIZES = {
     "sqlite": Prepared(
@@ -64,6 +110,9 @@ class Gauges(NamedTuple):
     threads: Any
     busy_threads: Any
     waiting: Any
+    webhooks_pending: Any
+    webhooks_dead: Any
+    webhooks_late: Any
 
 
 @cache
@@ -83,10 +132,13 @@ def gauges() -> Gauges:
         slots,
         active,
         Gauge("threadhold_database_bytes", "Size of the database"),
-        Gauge("threadhold_event_log_bytes", "Size of the event log; Postgres only"),
+        Gauge("threadhold_event_log_bytes", "Size of the event log"),
         Gauge("threadhold_database_threads", "Threads of the database pool", ["kind"]),
         Gauge("threadhold_database_threads_busy", "Threads that execute an operation", ["kind"]),
         Gauge("threadhold_database_waiting", "Operations that wait for a thread", ["kind"]),
+        Gauge("threadhold_webhooks_pending", f"Webhooks to deliver, up to {MOST_WEBHOOKS}"),
+        Gauge("threadhold_webhooks_dead", f"Webhooks that were given up, up to {MOST_WEBHOOKS}"),
+        Gauge("threadhold_webhooks_late_seconds", "How long the oldest due webhook has waited"),
     )
 
 
@@ -96,6 +148,7 @@ class _Sampler:
     def __init__(self) -> None:
         self._sampled = self._sized = float("-inf")
         self._lock: asyncio.Lock | None = None
+        self._log = _LogSize()
 
     async def sample(self) -> None:
         """Set the gauges from the database, unless they are fresh."""
@@ -109,29 +162,67 @@ class _Sampler:
             database = runtime.current().database
             with scope.within(scope.EVERYTHING):
                 found = await database.read(lambda conn: _read(conn, with_size=with_size))
+                if with_size and database.dialect_name == "sqlite":
+                    found["events"] = await self._log.look(database)
             shown = gauges()
             shown.depth.set(found["depth"])
             shown.oldest.set(found["oldest"])
             shown.running.set(found["running"])
             shown.expired.set(found["expired"])
+            shown.webhooks_pending.set(found["webhooks_pending"])
+            shown.webhooks_dead.set(found["webhooks_dead"])
+            shown.webhooks_late.set(found["webhooks_late"])
             for kind, (threads, busy, waiting) in database.usage().items():
                 shown.threads.labels(kind).set(threads)
                 shown.busy_threads.labels(kind).set(busy)
                 shown.waiting.labels(kind).set(waiting)
             if with_size:
                 shown.database_bytes.set(found["whole"])
-                if "events" in found:
-                    shown.event_bytes.set(found["events"])
+                shown.event_bytes.set(found["events"])
                 self._sized = now
             self._sampled = now
+
+
+class _LogSize:
+    """The size of the event log on SQLite, added up a slice of rows at a time."""
+
+    def __init__(self) -> None:
+        self._after = self._sum = self._whole = 0
+        self._is_known = False
+
+    async def look(self, database: Database) -> int:
+        """Add up the next rows, and return the size in bytes.
+
+        A log of more rows than a slice shows its size of some looks ago, and less until its rows
+        have been added up once.
+        """
+        after = self._after
+        found = await database.read(lambda conn: conn.fetchone(_SLICE, {"after": after}))
+        if found is None:
+            raise LookupError("an aggregate has no row")
+        self._sum += found["size"]
+        if found["count"] == SLICE_ROWS:
+            self._after = found["last"]
+        else:
+            self._whole, self._is_known = self._sum, True
+            self._after = self._sum = 0
+        return self._whole if self._is_known else self._sum
 
 
 def _read(conn: Connection, *, with_size: bool) -> dict[str, Any]:
     now = conn.now()
     due, running = conn.fetchone(_DUE, {"now": now}), conn.fetchone(_RUNNING, {"now": now})
-    if due is None or running is None:
+    hooks = conn.fetchone(_WEBHOOKS)
+    if due is None or running is None or hooks is None:
         raise LookupError("an aggregate has no row")
-    found = {**due, **running}
+    late = 0 if hooks["due"] is None else (now - hooks["due"]).total_seconds()
+    found = {
+        **due,
+        **running,
+        "webhooks_pending": hooks["pending"],
+        "webhooks_dead": hooks["dead"],
+        "webhooks_late": max(0, late),
+    }
     found["oldest"] = 0 if due["oldest"] is None else (now - due["oldest"]).total_seconds()
     if with_size:
         found |= conn.fetchone(_SIZES[conn.dialect_name]) or {}

@@ -79,7 +79,7 @@ def read_config(config: Config) -> ConfigFile:
         return config
     if not isinstance(config, (str, PathLike, Mapping)):
         raise ConfigError(
-            f"the configuration is {_kind(config)}; a graph needs an id: "
+            f"the configuration is {kind_of(config)}; a graph needs an id: "
             '`LangGraphPlatform({"graphs": {"agent": graph}})`'
         )
     if isinstance(config, Mapping):
@@ -99,11 +99,12 @@ def _load(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{path}: must hold a JSON object, not {_kind(content)}")
+        raise ConfigError(f"{path}: must hold a JSON object, not {kind_of(content)}")
     return content
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """Return what a value is, for messages: "a list"."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
     names |= {int: "a number", float: "a number", type(None): "null"}
     return names.get(type(value), f"an object of {type(value).__name__}")
@@ -146,7 +147,7 @@ class _Reader:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise self._error(key, f"must be an object, not {_kind(value)}")
+            raise self._error(key, f"must be an object, not {kind_of(value)}")
         return dict(value)
 
     def _graphs(self) -> dict[str, Any]:
@@ -183,7 +184,7 @@ class _Reader:
         """Make the file of `./file.py:name` absolute, and return `module:name` unchanged."""
         if not isinstance(spec, str):
             raise self._error(
-                key, f"must be a string such as './graph.py:graph', not {_kind(spec)}"
+                key, f"must be a string such as './graph.py:graph', not {kind_of(spec)}"
             )
         target, _, name = spec.rpartition(":")
         if not target or not name.isidentifier():
@@ -206,7 +207,7 @@ class _Reader:
         if isinstance(env, str):
             return self._env_file(self._folder / env)
         if not isinstance(env, dict):
-            raise self._error("env", f"must be an object or the path of a file, not {_kind(env)}")
+            raise self._error("env", f"must be an object or the path of a file, not {kind_of(env)}")
         return {name: self._env_value(name, value) for name, value in env.items()}
 
     def _env_file(self, path: Path) -> dict[str, str]:
@@ -221,7 +222,7 @@ class _Reader:
             return str(value).lower()
         if isinstance(value, str | int | float):
             return str(value)
-        raise self._error(f"env.{name}", f"must be a string, not {_kind(value)}")
+        raise self._error(f"env.{name}", f"must be a string, not {kind_of(value)}")
 
     def _import_paths(self) -> tuple[Path, ...]:
         dependencies = self._content.get("dependencies") or []
@@ -263,7 +264,7 @@ class _Reader:
 
     def _retention(self, given: Any) -> Retention:
         if not isinstance(given, dict):
-            raise self._error("sql.retention", f"must be an object, not {_kind(given)}")
+            raise self._error("sql.retention", f"must be an object, not {kind_of(given)}")
         known = [each.name for each in fields(Retention)]
         values = dict(given)
         try:

@@ -120,6 +120,10 @@ def _http(config: ConfigFile, cors: Mapping[str, Any] | None, studio: bool) -> d
 
 
 def _cors(config: ConfigFile, cors: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, Any]:
+    for name in ("allow_origins", "allow_methods", "allow_headers", "expose_headers"):
+        found = cors.get(name, ())
+        if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
+            raise ConfigError(f"{config.source}: http.cors.{name}: must be a list of strings")
     origins = [*cors.get("allow_origins", ()), *extra]
     if extra:
         # Pages under development are served at changing ports of this machine.

@@ -25,6 +25,7 @@ from uuid import UUID
 
 import orjson
 import structlog
+from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.events.event import START, Event
@@ -35,6 +36,7 @@ from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.cursor import Begin
 from langgraph_runtime_sql.ops.threads.stream import Stream
+from threadhold.http import stream_ends
 from threadhold.stream_places import (
     MAX_INDEX,
     Cursor,
@@ -84,17 +86,19 @@ def install() -> None:
     collect = manager._collect_persisted_interrupt_ids
 
     async def collect_interrupts(self: Any) -> Any:
-        # A thread that does not exist yet has none; `langgraph_api` would log a failure.
-        return await collect(self) if await _exists(self._thread_id) else None
+        # A thread that the caller does not have has none; `langgraph_api` would log a failure.
+        return await collect(self) if await _is_visible(self._thread_id) else None
 
     manager._collect_persisted_interrupt_ids = collect_interrupts
     _install_routes(api)
 
 
-async def _exists(thread_id: str) -> bool:
+async def _is_visible(thread_id: str) -> bool:
+    """Return whether the thread exists and the caller may read it."""
     try:
         found = UUID(thread_id)
-    except ValueError:
+        await Stream.check_thread_stream_auth(found)
+    except (ValueError, HTTPException):
         return False
     row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, found))
     return row is not None
@@ -131,15 +135,22 @@ def _session_class(base: Any) -> Any:
                 return
             await super()._push_event(event)
 
-        async def begin_attempt(self, attempt: int) -> None:
-            """Tell the client that what an attempt has streamed in its last step comes again."""
-            if attempt <= self.attempt:
+        async def begin_attempt(self, attempt: int, *, is_start: bool) -> None:
+            """Tell the client that what an attempt has streamed in its last step comes again.
+
+            Args:
+                attempt: The number of the attempt.
+                is_start: Whether its first event comes now. An attempt that a stopping server has
+                    returned to the queue starts again under the same number.
+            """
+            if attempt < self.attempt or (attempt == self.attempt and not is_start):
                 return
             view, is_first, self.attempt = self.view, self.attempt == 0, attempt
             if view is None or is_first:
                 return
             for method, namespace, data, node in _taken_back(self, attempt):
-                made = f"synth:{self._run_id}:attempt:{attempt}:{view.index}"
+                place = "-".join(map(str, view.order))
+                made = f"synth:{self._run_id}:attempt:{attempt}:{place}:{view.index}"
                 event = self._create_event(method, namespace, data, node=node, event_id=made)
                 await self._push_event(event)
 
@@ -324,7 +335,7 @@ async def _ingest(self: Any, view: View, event: Event) -> None:
     if session is None:
         return
     if event.attempt:
-        await session.begin_attempt(event.attempt)
+        await session.begin_attempt(event.attempt, is_start=event.name == "metadata")
     if event.is_end:
         await _send_open_interrupts(session, view)
         await session.complete()
@@ -389,7 +400,7 @@ def _install_routes(api: Any) -> None:
             await socket.send_json({**refused, "message": str(error)})
             await socket.close(1008)
             return
-        await websocket(socket)
+        await stream_ends.hand_over_socket(socket, websocket)
 
     for route in api.event_streaming_routes:
         if isinstance(route, WebSocketRoute):

@@ -14,6 +14,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from langgraph_runtime_sql.errors import RuntimeSqlError
+
+
+class AuthenticateFailed(RuntimeSqlError):
+    """The host's function failed, or returned no user. The request gets a 500."""
+
+
 Authenticate = Callable[[Request], Any | Awaitable[Any]]
 """The host's own function: a user, or None for a 401."""
 
@@ -84,10 +91,17 @@ async def _authenticated(authenticate: Authenticate, scope: dict[str, Any], refu
         raise refusal(
             status_code=error.status_code, detail=error.detail, headers=error.headers
         ) from error
+    except Exception as error:
+        # As it is, a ValueError would be a 400 with its message.
+        raise AuthenticateFailed("authenticate: the host's function failed") from error
     if not user:
         raise refusal(status_code=401, detail="Not authenticated")
     if isinstance(user, str):
         return {"identity": user}
-    if isinstance(user, dict) and "identity" not in user:
-        raise TypeError("authenticate: the user that it returns needs the key 'identity'")
+    if isinstance(user, dict) and "identity" in user:
+        # Ids of users are often numbers.
+        return {**user, "identity": str(user["identity"])}
+    if not hasattr(user, "identity"):
+        kind = type(user).__name__
+        raise AuthenticateFailed(f"authenticate: returned {kind}: its user needs an `identity`")
     return user

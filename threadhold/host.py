@@ -23,6 +23,7 @@ from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
 from threadhold.http.openapi import PATHS as OPENAPI_PATHS
 from threadhold.http.public_url import RelativeRedirects
+from threadhold.http.stream_ends import resume_event, wait_end
 from threadhold.platform import LangGraphPlatform
 from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
@@ -39,7 +40,9 @@ __all__ = [
     "find_problem",
     "host",
     "prefix",
+    "resume_event",
     "too_large",
+    "wait_end",
 ]
 
 logger = logging.getLogger(__name__)

@@ -33,6 +33,7 @@ from langgraph_runtime_sql.options import ThreadTable
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
 from langgraph_runtime_sql.webhooks import signing
 from threadhold import (
+    arguments,
     checkpoint_events,
     event_streaming,
     given,
@@ -239,16 +240,13 @@ class LangGraphPlatform:
         env: Mapping[str, str] | None = None,
         thread_tables: Iterable[ThreadTable] = (),
     ) -> None:
+        arguments.check(locals())
         if durability not in ("process", "power-loss"):
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
         try:
             limits = Limits(max_json_nodes, max_json_depth)
         except ValueError as error:
             raise ConfigError(str(error)) from error
-        if audit_retention_days is not None and not audit_retention_days >= 1:
-            raise ConfigError(
-                f"audit_retention_days must be at least 1, not {audit_retention_days}"
-            )
         file = _with_authentication(read_config(config), authenticate)
         _check_extras(file, database_url, redis_url)
         if redis_url is not None:
@@ -347,8 +345,13 @@ class LangGraphPlatform:
         Args:
             app: The FastAPI app.
             prefix: Where the app mounts the platform.
+
+        Raises:
+            ConfigError: `app` is no FastAPI app.
         """
-        described = app.openapi
+        described = getattr(app, "openapi", None)
+        if described is None:
+            raise ConfigError(f"describe_in: {type(app).__name__} is no FastAPI app")
 
         def openapi_with_platform() -> dict[str, Any]:
             if app.openapi_schema is None:
@@ -385,8 +388,6 @@ def _with_authentication(file: ConfigFile, authenticate: Authenticate | None) ->
     """Return the configuration with the host's function in place of the project's."""
     if authenticate is None:
         return file
-    if not callable(authenticate):
-        raise ConfigError("authenticate: must be a function that takes a request")
     section = file.sections["auth"]
     path = given.auth(authenticate, section.get("path"))
     return replace(file, sections={**file.sections, "auth": {**section, "path": path}})

@@ -1,8 +1,8 @@
 // A headless browser for tests, driven by lines on standard input.
 //
-// Input:  {"run": body of an async function of (page, context, problems)}, and first, if it has
-//         {"open": options}, a page in a new context
-// Output: {"value": what it returns} or {"error": text}; `{"ready": true}` first.
+// Input:  {"id": number, "run": body of an async function of (page, context, problems)}, and first, if
+//         it has {"open": options}, a page in a new context
+// Output: {"id": the same, "value": what it returns} or {"id", "error": text}; `{"ready": true}` first.
 import { createInterface } from "node:readline";
 import chromium from "@sparticuz/chromium";
 import { chromium as playwright } from "playwright-core";
@@ -20,7 +20,7 @@ let context, page;
 async function open(options = {}) {
   await context?.close();
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(40_000);
   context.on("page", watch);
   page = await context.newPage();
 }
@@ -38,13 +38,14 @@ await open();
 console.log(JSON.stringify({ ready: true }));
 const AsyncFunction = (async () => undefined).constructor;
 for await (const line of createInterface({ input: process.stdin })) {
+  const command = JSON.parse(line);
+  const { id } = command;
   try {
-    const command = JSON.parse(line);
     if (command.open !== undefined) await open(command.open);
     const run = new AsyncFunction("page", "context", "problems", command.run ?? "");
-    console.log(JSON.stringify({ value: (await run(page, context, problems)) ?? null }));
+    console.log(JSON.stringify({ id, value: (await run(page, context, problems)) ?? null }));
   } catch (error) {
-    console.log(JSON.stringify({ error: String(error) }));
+    console.log(JSON.stringify({ id, error: String(error) }));
   }
 }
 await browser.close();

@@ -84,7 +84,11 @@ def process() -> ProcessMetrics:
     return ProcessMetrics(
         Gauge("threadhold_streams", "Open event streams"),
         Counter("threadhold_streams_handed_over", "Streams that a stop cut off with `resume`"),
-        Counter("threadhold_webhooks", "Calls of webhooks that ended or failed", ["outcome"]),
+        Counter(
+            "threadhold_webhooks",
+            "Calls of webhooks: `delivered`, `retried` after a failure, or `dead`, the last one",
+            ["outcome"],
+        ),
         Counter("threadhold_crons_fired", "Runs that crons started"),
         database.labels("read"),
         database.labels("write"),

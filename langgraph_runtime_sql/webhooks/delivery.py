@@ -113,14 +113,16 @@ class Delivery:
         database = self._runtime.database
         try:
             error, retry_in = await self._send(row)
-            metrics.process().webhooks.labels("ended" if error is None else "failed").inc()
+            counted = metrics.process().webhooks
             if error is None:
+                counted.labels("delivered").inc()
                 await database.write(partial(outbox.delivered, row=row))
                 logger.info("Webhook delivered", attempt=row["attempts"], **fields)
                 return
             status = await database.write(
                 partial(outbox.failed, row=row, error=error, retry_in=retry_in)
             )
+            counted.labels("dead" if status == "dead" else "retried").inc()
         except Exception:
             # Its claim ends, and then it is due again.
             logger.exception("Delivery of a webhook failed", action="webhooks_failed", **fields)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from my_agent.research import backups, state_file
 from my_agent.research.model import ProjectSnapshot
-from my_agent.research.projects import Key
+from my_agent.research.projects import Key, find
 from my_agent.research.settings import ResearchSettings
 
 logger = logging.getLogger(__name__)
@@ -35,12 +35,19 @@ async def save(settings: ResearchSettings, key: Key, snapshot: ProjectSnapshot) 
         return
     try:
         await asyncio.to_thread(state_file.write, place, snapshot)
+        await _remove_if_deleted(settings, key)
     except OSError:
         logger.warning(
             "The state file of project %s was not written", key.project_id, exc_info=True
         )
         return
     await back_up(settings, key, snapshot, latest=True)
+
+
+async def _remove_if_deleted(settings: ResearchSettings, key: Key) -> None:
+    """Remove what was written while the project was deleted: its rows go first, then its files."""
+    if await find(key) is None:
+        await remove(settings, key)
 
 
 async def remove(settings: ResearchSettings, key: Key) -> None:
@@ -70,6 +77,7 @@ async def back_up(
             latest=latest,
             keep=settings.research_backups_kept,
         )
+        await _remove_if_deleted(settings, key)
     except OSError:
         logger.warning("Project %s was not backed up", key.project_id, exc_info=True)
 

@@ -8,10 +8,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import parse_qs
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Connection
@@ -22,6 +23,7 @@ from server.project import has_our_identity
 from server.routes.conversation import Json, find_thread
 from server.routes.forwarding import Answer, Request, read_body
 from threadhold import LangGraphPlatform
+from threadhold.host import resume_event, wait_end
 
 T = TypeVar("T")
 Query = TypeVar("Query", bound=BaseModel)
@@ -326,13 +328,25 @@ async def _sent(access: Access, after: int) -> AsyncIterator[bytes]:
     checked = beaten = clock()
     yield b": following\n\n"
     store = await asyncio.to_thread(database)
-    async with aclosing(follow(store, access.user.tenant_id, access.session, after)) as pages:
+    ending = asyncio.create_task(wait_end(UUID(access.session)))
+    is_last, last = False, after
+    async with AsyncExitStack() as stack:
+        stack.callback(ending.cancel)
+        pages = await stack.enter_async_context(
+            aclosing(follow(store, access.user.tenant_id, access.session, after))
+        )
         async for page in pages:
             if page:
+                last = page[-1].seq
                 yield b"".join(
                     f"id: {each.seq}\nevent: {each.type}\ndata: {json.dumps(_shown(each))}\n\n".encode()
                     for each in page
                 )
+            elif is_last:
+                yield resume_event(access.request.scope["path"], str(last))
+                return
+            # The process stops, and the next empty page is the last one.
+            is_last = ending.done()
             now = clock()
             if now - checked > RECHECK_SECONDS:
                 checked = now

@@ -11,13 +11,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from my_agent.turns import Turns
 from server.routes.events import CONTENT_TYPE, Event
 from server.routes.export import tenant_of
 from server.routes.forwarding import Answer, Request
 from threadhold import LangGraphPlatform
+from threadhold.host import resume_event, wait_end
 
 if TYPE_CHECKING:
     from my_agent.chat.documents.uploads import Stored
@@ -77,9 +78,17 @@ async def upload(request: Request) -> None:
     if streams:
         headers = [*like.headers, CONTENT_TYPE]
         await request.send({"type": "http.response.start", "status": 200, "headers": headers})
-    while (done := await progress.get()) is not None:
-        if streams:
-            await _send(request, Event("progress", {"done": round(done, 3)}))
+    ending = asyncio.create_task(wait_end())
+    ending.add_done_callback(lambda _: progress.put_nowait(None))
+    try:
+        while (done := await progress.get()) is not None:
+            if streams:
+                await _send(request, Event("progress", {"done": round(done, 3)}))
+    finally:
+        ending.cancel()
+    if not stored.done():
+        await _hand_over(request, like, streams=streams)
+        return
     status, found = 200, dict[str, Any]()
     try:
         done_now = await asyncio.shield(stored)
@@ -99,6 +108,17 @@ async def upload(request: Request) -> None:
         await _send(request, Event("document" if status == 200 else "error", found), more=False)
     else:
         await request.answer(found, like, status=status)
+
+
+async def _hand_over(request: Request, like: Answer, *, streams: bool) -> None:
+    """End the answer to an upload that the process cannot complete, because it stops."""
+    reason = "The server stops. Send the document again: what has been indexed is kept"
+    if streams:
+        body = resume_event(request.scope["path"], None, reason=reason)
+        await request.send({"type": "http.response.body", "body": body, "more_body": False})
+        return
+    response = JSONResponse({"detail": reason}, 503, {"Retry-After": "1"})
+    await request.respond(response, like.headers)
 
 
 async def _store(tenant: str, name: str, content: bytes, progress: "_Progress") -> "Stored | None":

@@ -14,6 +14,8 @@ from server.routes.forwarding import Answer, Request
 CONTENT_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
 # The platform's heartbeats are passed on, so that proxies keep an idle connection open.
 HEARTBEAT = b": heartbeat\n\n"
+# The last event of a stream that a stopping server ends.
+RESUME = "resume"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,12 @@ class _TranslatedStream:
         if text.startswith(b":"):
             return HEARTBEAT
         part = self._events.decode(text)
-        return b"" if part is None else _encode(self._translator.follow(part))
+        if part is None:
+            return b""
+        if part.event == RESUME:
+            # The server stops. The run goes on, and its own events are at this path.
+            return Event(RESUME, part.data).encode()
+        return _encode(self._translator.follow(part))
 
     async def _send(self, body: bytes, more: bool) -> None:
         await self._request.send({"type": "http.response.body", "body": body, "more_body": more})

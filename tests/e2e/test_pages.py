@@ -204,3 +204,23 @@ async def test_pasted_html_stays_text(page: Page, server: Running) -> None:
     await page.until("Hello from the model.")
     await page.idle()
     assert (await page.texts())[0] == "<b>bold</b> & <script>x</script>"
+
+
+async def test_the_page_of_the_api_works_without_any_other_host(
+    page: Page, server: Running
+) -> None:
+    """Also with the token and the requests that a developer tries on it."""
+    found = await page.run(
+        f"""
+        const others = [];
+        page.on("request", (each) => {{
+          if (!each.url().startsWith("{server.url}/")) others.push(each.url());
+        }});
+        await page.goto("{server.url}/docs");
+        await page.getByText("/threads/search").first().waitFor();
+        const operations = await page.locator("summary").count();
+        return {{ others, operations }};
+        """
+    )
+    assert found["others"] == []
+    assert found["operations"] > 50

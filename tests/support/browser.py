@@ -27,6 +27,7 @@ class Page:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self._commands = 0
 
     async def answer(self) -> Any:
         """Return the driver's next answer."""
@@ -39,8 +40,13 @@ class Page:
     async def run(self, code: str, **command: Any) -> Any:
         """Run JavaScript with `page` of Playwright and return what it returns."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"run": code, **command}).encode() + b"\n")
+        self._commands += 1
+        line = json.dumps({"id": self._commands, "run": code, **command})
+        self._process.stdin.write(line.encode() + b"\n")
         found = await self.answer()
+        # A command of an earlier test that was not waited for to the end answers late.
+        while found["id"] != self._commands:
+            found = await self.answer()
         assert "error" not in found, found["error"]
         return found["value"]
 

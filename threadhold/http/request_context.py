@@ -1,4 +1,4 @@
-"""Request context: the id of each request in its answer, and its span if traces are on."""
+"""Request context: the user and the id of each request, and its span if traces are on."""
 
 import re
 import uuid
@@ -23,6 +23,17 @@ class RequestContext:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from langgraph_api.utils import AuthContext
+
+        # `langgraph_api` leaves the user of a request behind, as whom a later request of the same
+        # task would act, such as one of a host that calls the platform in its own process.
+        caller = AuthContext.get()
+        try:
+            await self._call(scope, receive, send)
+        finally:
+            AuthContext.set(caller)
+
+    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -41,10 +41,13 @@ def configure() -> None:
     )
 
 
-def as_line(_: Any, __: str, event: EventDict) -> tuple[tuple[str, str], dict[str, Any]]:
+def as_line(logger: Any, method: str, event: EventDict) -> tuple[tuple[str, str], dict[str, Any]]:
     """Return the arguments of a call of `logging`: one line of text, and the error.
 
     The fields are also attributes of the record, under `threadhold`, for a formatter of the host.
+
+    Raises:
+        DropEvent: the line is a refusal, and has been logged as such instead of as an error.
     """
     text = str(event["event"])
     if event.get("logger") == ACCESS:
@@ -56,11 +59,14 @@ def as_line(_: Any, __: str, event: EventDict) -> tuple[tuple[str, str], dict[st
             if name not in _HIDDEN and value not in (None, "", "None")
         }
     shown = " ".join(f"{name}={value}" for name, value in fields.items())
-    options: dict[str, Any] = {"extra": {"threadhold": fields}}
-    if exc_info := event.get("exc_info"):
-        options["exc_info"] = exc_info
+    # Named in any case: `logger.exception` would otherwise add the current error.
+    options = {"extra": {"threadhold": fields}, "exc_info": event.get("exc_info") or False}
     # With a parameter, because a text may contain a percent sign.
-    return ("%s", f"{text} {shown}".strip().replace("\n", " ")), options
+    line = ("%s", f"{text} {shown}".strip().replace("\n", " "))
+    if event.get("level") == "info" and method in ("exception", "error"):
+        logger.info(*line, **options)
+        raise structlog.DropEvent
+    return line, options
 
 
 def _is_needed(record: logging.LogRecord) -> bool:

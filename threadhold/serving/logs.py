@@ -30,6 +30,7 @@ QUIET = {
     "langgraph_license": logging.WARNING,
     "alembic": logging.WARNING,
     "httpx": logging.WARNING,
+    "httpx2": logging.WARNING,
     "py.warnings": logging.ERROR,
     "uvicorn": logging.WARNING,
     "watchfiles": logging.WARNING,

@@ -24,6 +24,7 @@ from threadhold.program import Program
 from threadhold.serving import banner, connections, descriptors, logs, supervisor
 from threadhold.serving.listen import bind
 from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
+from threadhold.serving.sockets import Socket
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -178,9 +179,11 @@ def config(
 ) -> uvicorn.Config:
     """Make uvicorn's configuration, without its own log lines and `Server` header."""
     protocol: Any = guard.make
+    socket_protocol: Any = Socket
     return uvicorn.Config(
         AnswerCancelled(app),
         http=protocol,
+        ws=socket_protocol,
         host=host,
         port=port,
         lifespan="on",

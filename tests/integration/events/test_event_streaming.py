@@ -330,3 +330,14 @@ async def test_a_stream_without_events_stays_open(api: Api, folder: Path) -> Non
                 await anext(stream)
     with pytest.raises(httpx.HTTPStatusError):
         (await api.http.post(path, json={"channels": []})).raise_for_status()
+
+
+async def test_socket_of_an_invalid_thread_is_refused_in_one_message(
+    servers: list[Running],
+) -> None:
+    url = servers[0].url.replace("http", "ws", 1)
+    async with asyncio.timeout(PATIENCE), connect(f"{url}/threads/nope/stream/events") as socket:
+        told = json.loads(await socket.recv())
+        await socket.wait_closed()
+    assert (told["type"], told["error"], socket.close_code) == ("error", "invalid_argument", 1008)
+    assert "Protocol WebSocket error" not in servers[0].log.read_text()

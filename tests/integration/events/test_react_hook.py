@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -111,31 +112,35 @@ async def talked(shown: Hook, **more: Any) -> Shown:
     return await shown.until(is_done)
 
 
-async def test_each_token_is_shown_once_after_a_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+async def test_each_token_is_shown_once_after_an_end_of_the_server(
+    end: signal.Signals, tmp_path: Path
+) -> None:
     port = free_port()
     command = threadhold("serve", "--config", GRAPHS / "langgraph.json", "--port", str(port))
     command += ["--database-url", databases.url(tmp_path / "data.db")]
-    env = environment()
+    # The run takes longer than the grace period.
+    env = environment(SHUTDOWN_GRACE_SECONDS="1")
     url, thread = f"http://127.0.0.1:{port}", str(uuid4())
     with run(command, port, tmp_path, env) as first:
         async with client(first) as api:
             await api.post("/threads", {"thread_id": thread})
         async with hook(url, "tokens", thread) as shown:
-            shown.talk(n=40, delay=0.05)
+            shown.talk(n=60, delay=0.05)
             cut = await shown.until(lambda each: "6 " in "".join(texts(each)))
-            first.process.kill()
-            first.process.wait()
+            first.process.send_signal(end)
+            await asyncio.to_thread(first.process.wait)
             killed = time.monotonic()
             with run(command, port, tmp_path, env):
                 ids = [each["id"] for each in cut["messages"]]
                 await shown.until(lambda each: [m["id"] for m in each["messages"]] != ids)
                 assert time.monotonic() - killed < 15
                 last = await shown.until(is_done)
-    assert texts(last) == ["hi", counted(40)]
+    assert texts(last) == ["hi", counted(60)]
     assert last["error"] is None
     # A message never grows but by its next tokens.
     answers = [texts(each)[1] for each in shown.shown if len(each["messages"]) == 2]
-    assert set(answers) <= {counted(n) for n in range(41)}
+    assert set(answers) <= {counted(n) for n in range(61)}
 
 
 async def test_a_reload_keeps_the_thread(server: Running, api: Api) -> None:

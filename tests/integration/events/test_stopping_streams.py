@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, cast
 import httpx
 import pytest
 from langgraph_sdk import get_client
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from tests.support import databases, served
 from tests.support.javascript import JAVASCRIPT
@@ -109,6 +111,74 @@ async def test_streams_go_on_until_their_run_ends(start: Started) -> None:
         assert json.loads(each.result()[0].data)["path"].startswith(f"/threads/{idle}/stream")
     assert await ended(server) in (0, -signal.SIGTERM)
     assert '"level":"error"' not in server.log.read_text().replace(" ", "")
+
+
+async def follow_socket(server: Running, thread: str, **more: Any) -> tuple[list[Any], int | None]:
+    """Run the graph over a WebSocket, or follow it with a cursor. Stop the server on the way.
+
+    Returns:
+        The messages after the third one of the run, and the close code.
+    """
+    url = server.url.replace("http", "ws", 1) + f"/threads/{thread}/stream/events"
+    found: list[Any] = []
+    async with asyncio.timeout(PATIENCE), connect(url) as socket:
+
+        async def send(number: int, method: str, **params: Any) -> None:
+            await socket.send(json.dumps({"id": number, "method": method, "params": params}))
+
+        since = more.pop("since", None)
+        cursor = {} if since is None else {"since": since}
+        await send(1, "subscription.subscribe", channels=["messages", "lifecycle"], **cursor)
+        if since is None:
+            await send(2, "run.start", assistant_id="tokens", input={**more, "messages": []})
+        try:
+            async for line in socket:
+                found.append(json.loads(line))
+                if since is None and len(_tokens(found)) == 3:
+                    server.process.send_signal(signal.SIGTERM)
+                data = found[-1].get("params", {}).get("data", {})
+                if since is not None and "completed" in str(data.get("event")):
+                    return found, None
+        except ConnectionClosed:
+            pass
+        return found, socket.close_code
+
+
+def _tokens(messages: list[Any]) -> list[int]:
+    data = [each["params"]["data"] for each in messages if each.get("method") == "messages"]
+    return [int(each["delta"]["text"]) for each in data if each["event"] == "content-block-delta"]
+
+
+async def test_a_socket_goes_on_until_the_run_of_its_thread_ends(start: Started) -> None:
+    server = await start("60")
+    async with client(server) as api:
+        thread = await api.thread()
+    found, code = await follow_socket(server, thread, n=40, delay=0.05)
+    assert _tokens(found) == [*range(40)]
+    *before, last = found
+    assert code == 1012
+    assert (last["type"], last["path"]) == ("resume", f"/threads/{thread}/stream/events")
+    assert last["last_event_id"] == str(max(each.get("seq", 0) for each in before))
+    assert await ended(server) in (0, -signal.SIGTERM)
+    assert '"level":"error"' not in server.log.read_text().replace(" ", "")
+
+
+async def test_a_socket_ends_after_the_grace_period_and_continues_elsewhere(start: Started) -> None:
+    server = await start("1")
+    async with client(server) as api:
+        thread = await api.thread()
+    found, code = await follow_socket(server, thread, n=100, delay=0.05)
+    last = found[-1]
+    assert (code, last["type"]) == (1012, "resume")
+    before = _tokens(found)
+    assert before == [*range(len(before))]
+    assert await ended(server) in (0, -signal.SIGTERM)
+    following = await start("60")
+    after, _ = await follow_socket(following, thread, since=int(last["last_event_id"]))
+    # What the first attempt still streamed, and all of the second one: nothing is lost.
+    tokens = _tokens(after)
+    rest = len(tokens) - 100
+    assert tokens == [*range(len(before), len(before) + rest), *range(100)]
 
 
 async def test_streams_end_after_the_grace_period_and_say_how_to_resume(start: Started) -> None:
@@ -215,7 +285,39 @@ async def over_javascript(url: str, asked: dict[str, Any] = LONG) -> list[int]:
     return [each["data"]["i"] for each in found if each["event"] == "custom"]
 
 
-CLIENTS = (over_http, over_python, over_javascript)
+async def over_socket(url: str, asked: dict[str, Any] = LONG) -> list[int]:
+    """Run and follow a thread over a WebSocket, and reconnect as the last message says."""
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
+        made = await _retried(http, "POST", "/threads", json={})
+    path = f"/threads/{made.json()['thread_id']}/stream/events"
+    given = {"messages": [], "n": asked["n"], "delay": asked["delay"]}
+    subscribe: dict[str, Any] = {"channels": ["messages", "lifecycle"]}
+    commands = [("run.start", {"assistant_id": "tokens", "input": given})]
+    found: list[Any] = []
+    while True:
+        try:
+            async with connect(url.replace("http", "ws", 1) + path) as socket:
+                first = ("subscription.subscribe", subscribe)
+                for number, (method, params) in enumerate([first, *commands]):
+                    command = {"id": number, "method": method, "params": params}
+                    await socket.send(json.dumps(command))
+                async for line in socket:
+                    found.append(json.loads(line))
+                    assert found[-1]["type"] != "error"
+                    if found[-1].get("id") == 1:
+                        commands = []
+                    event = found[-1].get("params", {}).get("data", {}).get("event")
+                    if found[-1].get("method") == "lifecycle" and event == "completed":
+                        return _tokens(found)
+        except (OSError, InvalidHandshake):
+            await asyncio.sleep(0.05)
+        except ConnectionClosed:
+            pass
+        if found and found[-1]["type"] == "resume" and found[-1]["last_event_id"] is not None:
+            subscribe["since"] = int(found[-1]["last_event_id"])
+
+
+CLIENTS = (over_http, over_python, over_javascript, over_socket)
 
 
 async def test_clients_continue_by_themselves_after_the_grace_period(start: Started) -> None:

@@ -1,6 +1,7 @@
 """What operators see: metrics, one line for each run, request ids, and traces."""
 
 import json
+import logging
 import re
 import signal
 import threading
@@ -16,9 +17,11 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from langgraph_runtime_sql import gauges
 from tests.support import databases
-from tests.support.http_server import QuietHandler
+from tests.support.http_server import QuietHandler, answering
 from tests.support.processes import Running, environment, free_port, library, running
+from threadhold.serving import logs
 
 PATIENCE = 20.0
 SECRET = "what the user said"
@@ -147,6 +150,107 @@ def test_metrics_and_lines_of_runs(config: Path) -> None:
         assert SECRET not in log
 
 
+@pytest.mark.usefixtures("each_database")
+def test_a_scrape_shows_webhooks_and_the_event_log(config: Path) -> None:
+    statuses = iter([200, 500, 410])
+
+    class Receiver(QuietHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(next(statuses))
+            self.end_headers()
+
+    allowed = {"url": {"disable_loopback": False, "require_https": False}}
+    config.write_text(json.dumps({**json.loads(config.read_text()), "webhooks": allowed}))
+    with (
+        answering(Receiver) as receiver,
+        serving(config, ALLOW_PRIVATE_WEBHOOKS="true") as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+    ):
+        for _ in range(3):
+            body = {
+                "assistant_id": "helper",
+                "input": {"text": SECRET},
+                "webhook": f"{receiver}/hook",
+            }
+            # Its events are in the log at once.
+            body |= {"stream_mode": ["values"], "stream_resumable": True}
+            thread = http.post("/threads", json={}).raise_for_status().json()["thread_id"]
+            answer = http.post(f"/threads/{thread}/runs/stream", json=body)
+            assert answer.is_success, answer.text
+        wanted = {"delivered": 1.0, "retried": 1.0, "dead": 1.0}
+        deadline, seen, text = time.monotonic() + PATIENCE, {}, ""
+        while seen != wanted or value(text, "threadhold_webhooks_dead") != 1:
+            assert time.monotonic() < deadline, text
+            time.sleep(0.1)
+            text = http.get("/metrics").text
+            seen = {name: value(text, "threadhold_webhooks_total", outcome=name) for name in wanted}
+        assert value(text, "threadhold_webhooks_pending") == 1
+        assert value(text, "threadhold_event_log_bytes") > 0
+
+
+async def test_a_large_event_log_is_added_up_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "SLICE_ROWS", 2)
+    sizes = [10, 20, 30, 40, 50]
+
+    class Found:
+        def read(self, work: Any) -> Any:
+            async def found() -> Any:
+                return work(self)
+
+            return found()
+
+        def fetchone(self, statement: Any, given: dict[str, int]) -> dict[str, int]:
+            after = given["after"]
+            rows = sizes[after : after + 2]
+            return {"count": len(rows), "last": after + len(rows), "size": sum(rows)}
+
+    log: Any = gauges._LogSize()
+    assert [await log.look(Found()) for _ in range(3)] == [30, 100, 150]
+    del sizes[1:]
+    assert await log.look(Found()) == 10
+    sizes += [1, 1, 1]
+    # Until the rows have been added up again, the size is the former one.
+    assert [await log.look(Found()) for _ in range(3)] == [10, 10, 13]
+
+
+def test_dev_allows_pages_of_this_machine_and_names_the_setting_for_others(config: Path) -> None:
+    port = free_port()
+    command = library("dev", "--config", config, "--port", str(port))
+    env = environment(DATABASE_URL=databases.url(config.parent / "x.db"))
+    with (
+        running(command, port, config.parent, env) as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+    ):
+        seen = {}
+        for origin in ("http://localhost:5173", "https://evil.example", "https://evil.example"):
+            answer = http.post("/threads", json={}, headers={"origin": origin})
+            seen[origin] = answer.status_code, answer.headers.get("access-control-allow-origin")
+        local = "http://localhost:5173"
+        assert seen == {local: (200, local), "https://evil.example": (403, None)}
+        told = [each for each in server.log.read_text().splitlines() if "Refused the web" in each]
+    assert len(told) == 1
+    assert "https://evil.example" in told[0] and "CORS_ALLOW_ORIGINS" in told[0]
+
+
+def test_lines_are_coloured_on_a_terminal_and_json_elsewhere() -> None:
+    fields = {"graph": "helper", "status": "error", "seconds": 1.5}
+    record = logging.makeLogRecord(
+        {"name": "threadhold.runs", "levelname": "INFO", "run": fields, "created": 0.0}
+    )
+    plain, colored = (
+        logs.RunLine(terminal=terminal, error_messages=False).format(record)
+        for terminal in (False, True)
+    )
+    assert json.loads(plain).items() >= {**fields, "event": "run ended"}.items()
+    text = re.sub("\x1b\\[[0-9]+m", "", colored)
+    assert text == (
+        "1970-01-01T00:00:00.000000Z [info     ] run ended graph=helper status=error seconds=1.5"
+    )
+    # A run that failed is red.
+    assert logs.RED in colored
+
+
 class Collector:
     """An OTLP collector on loopback.
 
@@ -253,6 +357,35 @@ def test_a_run_is_one_trace_in_whatever_process(config: Path, collector: Collect
     assert last["threadhold.run.id"] == run
     # Content is off by default.
     assert not any(SECRET in str(each) for each in mine)
+
+
+@pytest.mark.usefixtures("each_database")
+def test_the_attempt_after_a_kill_is_in_the_same_trace(config: Path, collector: Collector) -> None:
+    """Another process continues the run. The killed one has sent what had ended before."""
+    go = config.parent / "go"
+    headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+    env = traced(collector)
+    with serving(config, **env) as server, httpx.Client(base_url=server.url, timeout=60) as http:
+        thread = http.post("/threads", json={}).json()["thread_id"]
+        body = {"assistant_id": "helper", "input": {"text": SECRET, "wait": str(go)}}
+        run = http.post(f"/threads/{thread}/runs", json=body, headers=headers).json()["run_id"]
+        collector.named("node agent")
+        [request] = collector.named("POST /threads/{thread_id}/runs")
+        server.process.kill()
+        server.process.wait(PATIENCE)
+    go.touch()
+    with serving(config, **env) as server, httpx.Client(base_url=server.url, timeout=60) as http:
+        http.get(f"/threads/{thread}/runs/{run}/join").raise_for_status()
+        [attempt] = collector.named("invoke_agent helper")
+        text = http.get("/metrics").text
+        [line] = lines(server, "run ended")
+    assert value(text, "threadhold_runs_retried_total", graph="helper") == 1
+    assert (line["run_id"], line["status"], line["attempts"]) == (run, "success", 2)
+    told = attributes(attempt)
+    assert (told["threadhold.run.attempt"], told["threadhold.run.id"]) == (2, run)
+    assert attempt.parent_span_id == request.span_id
+    for name, count in (("queue wait", 2), ("node agent", 1), ("node waiting", 1)):
+        assert {each.trace_id.hex() for each in collector.named(name, count)} == {TRACE}
 
 
 def test_traces_show_content_only_if_asked(config: Path, collector: Collector) -> None:

@@ -320,6 +320,26 @@ async def test_stream_ends_when_its_thread_is_deleted_and_streams_are_bounded(
                 assert [event async for event in stream] == []
 
 
+async def test_stream_of_a_stopping_server_says_how_to_resume(tmp_path: Path) -> None:
+    env = {**NO_MODEL, "JWT_SECRET": SECRET, "SHUTDOWN_GRACE_SECONDS": "60"}
+    with served(tmp_path, config(tmp_path), **env) as stopping:
+        async with member(stopping) as eve, asyncio.timeout(60):
+            thread = await eve.thread()
+            await add_note(eve, thread, "before")
+            found: list[Event] = []
+            path, sent = f"/diagnosis/{thread}/events", {"accept": "text/event-stream"}
+            async with eve.stream("GET", path, headers=sent) as stream:
+                async for event in stream:
+                    found.append(event)
+                    stopping.process.send_signal(signal.SIGTERM)
+        # The end of the stream, not the grace period, lets the server end.
+        stopping.process.wait(30)
+        assert '"level": "error"' not in stopping.log.read_text()
+    assert [each.name for each in found] == ["note_added", "resume"]
+    told = json.loads(found[1].data)
+    assert (told["path"], told["last_event_id"]) == (path, "1")
+
+
 async def test_other_tenants_and_users_find_no_session(server: Running, ada: Member) -> None:
     thread = await ada.thread()
     await say(ada, thread, LOG)

@@ -3,14 +3,16 @@
 import asyncio
 import itertools
 import logging
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from my_agent.research import projects
+from my_agent.research import projects, state_file
 from my_agent.research.graph import graph
 from my_agent.research.nodes.stop import ResearchFailed
 from my_agent.research.planning import by_words
@@ -60,6 +62,24 @@ async def test_backups_of_another_question_are_not_used(tmp_path: Path, web: Web
     with using(f"sqlite:///{tmp_path}/second.db"):
         state = await graph.ainvoke({"question": "What is Heron?"}, CONFIG)
     assert state["notes"] == []
+
+
+async def test_file_of_a_project_that_is_deleted_meanwhile_is_removed(
+    tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = state_file.write
+
+    def delete_and_write(folder: Path, made: Any) -> Path:
+        """Delete the project as its route does, after the run has seen that it exists."""
+        with closing(sqlite3.connect(tmp_path / "first.db")) as raw, raw:
+            raw.execute("DELETE FROM research_projects")
+        state_file.remove(folder, made.project_id)
+        return write(folder, made)
+
+    monkeypatch.setattr(state_file, "write", delete_and_write)
+    with using(f"sqlite:///{tmp_path}/first.db"), pytest.raises(ResearchFailed, match="deleted"):
+        await graph.ainvoke({"question": QUESTION}, CONFIG)
+    assert list((tmp_path / "task-data").rglob(f"*{KEY.project_id}*")) == []
 
 
 async def test_folder_that_cannot_be_written_is_a_warning(

@@ -318,3 +318,94 @@ def test_the_first_command_of_a_thread_warns_of_nothing(tmp_path: Path) -> None:
         assert http.post(f"{thread}/commands", json=command).json()["type"] == "success"
         assert "interrupt_lookup_failed" not in server.log.read_text()
         assert '"warning"' not in server.log.read_text()
+
+
+def test_arguments_of_a_wrong_type_are_named(tmp_path: Path) -> None:
+    found, _ = play(
+        tmp_path,
+        """
+wrong = dict(
+    database_url=None, redis_url=5, public_url=5, n_jobs="3", grace_seconds=-1, env=["A"],
+    max_body_bytes="1", max_json_depth="9", body_timeout_seconds=None, audit_retention_days="x",
+    thread_tables=5, webhook_secrets="whsec_x", old_aes_keys="not shown", authenticate=lambda: "ann",
+    cors={"allow_origins": "*"},
+)
+said = {}
+for name, value in wrong.items():
+    try:
+        make(config={"graphs": {"a": graph}}, **{name: value})
+    except Exception as error:
+        said[name] = [type(error).__name__, str(error)]
+app = Starlette()
+try:
+    make(config={"graphs": {"a": graph}}).describe_in(app)
+except Exception as error:
+    said["describe_in"] = [type(error).__name__, str(error)]
+report(**said)
+""",
+    )
+    assert len(found) == 16
+    for name, (kind, text) in found.items():
+        assert kind == "ConfigError" and name in text, text
+        assert "not shown" not in text
+
+
+def test_a_failing_function_of_the_host_is_a_500_and_its_message_stays_inside(
+    tmp_path: Path,
+) -> None:
+    found, _ = play(
+        tmp_path,
+        """
+def user_of(request):
+    name = request.headers["x-user"]
+    if name == "broken":
+        raise ValueError("internal detail")
+    return {"none": {"name": "x"}, "number": 5, "id": {"identity": 7}}[name]
+
+app = hosted("fastapi", make(config={"graphs": {"a": graph}}, authenticate=user_of), "/lg")
+
+async def work(http):
+    names = ("broken", "none", "number", "id")
+    answers = [await http.post("/lg/threads", json={}, headers={"x-user": n}) for n in names]
+    return [[each.status_code, each.text] for each in answers]
+
+report(found=asked(app, work))
+""",
+    )
+    assert [status for status, _ in found["found"]] == [500, 500, 500, 200]
+    assert "internal detail" not in str(found)
+
+
+def test_each_request_of_one_task_has_its_own_user(tmp_path: Path) -> None:
+    """As of a host that calls the platform in its own process for one user after the other."""
+    (tmp_path / "auth.py").write_text(AUTH)
+    found, logged = play(
+        tmp_path,
+        """
+config = {"graphs": {"a": graph}, "auth": {"path": "./auth.py:auth"}}
+platform = make(config=config, authenticate=lambda request: request.headers.get("x-user"))
+app = hosted("fastapi", platform, "/lg")
+
+async def work(http):
+    ann, eve = {"x-user": "ann"}, {"x-user": "eve"}
+    thread = (await http.post("/lg/threads", json={}, headers=ann)).json()
+    path = f"/lg/threads/{thread['thread_id']}"
+    params = {"assistant_id": "a", "input": {"value": "x"}}
+    command = {"id": 1, "method": "run.start", "params": params}
+    commanded = await http.post(f"{path}/commands", json=command, headers=eve)
+    streamed = await http.post(f"{path}/stream/events", json={"channels": ["values"]}, headers=eve)
+    return [
+        (await http.get(path, headers=eve)).status_code,
+        (await http.post("/lg/threads", json={}, headers=eve)).json()["metadata"]["owner"],
+        commanded.json()["type"],
+        streamed.text,
+        (await http.get(path)).status_code,
+    ]
+
+report(found=asked(app, work))
+""",
+    )
+    assert found["found"] == [404, "eve", "error", "", 401]
+    # A refusal is neither a failure nor a warning of the platform.
+    for sign in ("Traceback", "NoneType: None", "interrupt_lookup_failed"):
+        assert sign not in logged

@@ -130,7 +130,7 @@ async def test_chat_starts_before_cron_when_slots_are_short(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, section: Any
 ) -> None:
     monkeypatch.setattr(
-        "langgraph_runtime_sql.ops.runs.create.note_fired", lambda conn, firing, run_id: None
+        "langgraph_runtime_sql.ops.runs.create.note_fired", lambda conn, firing: None
     )
     configure(monkeypatch, **section)
     firing: Any = Firing(system_id("echo"), None, None, None)  # type: ignore[arg-type]  # not read

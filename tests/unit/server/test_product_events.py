@@ -1,5 +1,6 @@
 """Product events: the stream of a run is translated, for any sizes of its chunks."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -86,3 +87,16 @@ async def test_refusal_of_platform_is_passed_on() -> None:
     assert response.json() == {"detail": "Thread not found"}
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-of"] == "the platform"
+
+
+async def test_a_stopping_server_says_in_the_products_stream_how_to_resume() -> None:
+    told = {"type": "resume", "path": "/threads/t1/runs/r1/stream", "last_event_id": "3"}
+    stream = f'event: said\ndata: "one"\n\nevent: resume\ndata: {json.dumps(told)}\n\n'
+
+    async def platform(scope: Any, receive: Any, send: Any) -> None:
+        await StreamingResponse(iter([stream]), headers={"content-location": RUN})(
+            scope, receive, send
+        )
+
+    text = (await answer(platform)).text
+    assert f"event: resume\ndata: {json.dumps(told)}\n\n" in text
