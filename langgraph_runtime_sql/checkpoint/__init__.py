@@ -15,7 +15,9 @@ from langgraph_runtime_sql.checkpoint.history import (
     missing_parts,
     prune_thread,
 )
+from langgraph_runtime_sql.checkpoint.parts import in_use as in_parts
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
+from langgraph_runtime_sql.checkpoint.shown import exists, shown_values
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.checkpoint.stock import ensure_schema
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
@@ -27,11 +29,14 @@ __all__ = [
     "delete_thread",
     "ensure_schema",
     "examine_parts",
+    "exists",
     "free_parts",
+    "in_parts",
     "latest_id",
     "latest_version",
     "missing_parts",
     "prune_thread",
     "run",
+    "shown_values",
     "thread_storage",
 ]

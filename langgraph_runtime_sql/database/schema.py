@@ -190,6 +190,8 @@ threads = Table(
     # The status that the last ended run left, for when no run is in flight.
     Column("resting_status", Text, nullable=False, server_default=ThreadStatus.IDLE.value),
     Column("values", Sealed("threads", "thread_id")),
+    # The keys of long lists that `values` leaves out, and the checkpoint that has them.
+    Column("long_values", Json),
     Column("interrupts", Sealed("threads", "thread_id"), nullable=False),
     Column("error", Sealed("threads", "thread_id")),
     # Time to live: the requested strategy and minutes, and the resulting date.

@@ -17,6 +17,7 @@ from langgraph_runtime_sql.database.schema import idempotency_keys as table
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 
 KEEP = timedelta(days=1)
@@ -83,6 +84,8 @@ def refuse_repetition(conn: Connection, request: Repeatable) -> None:
         raise HTTPException(
             409, f"An earlier request with this Idempotency-Key created {what}, which is gone."
         )
+    if run_id is None:
+        long_values.complete(conn, [found])
     request.found = thread_rows.public(found) if run_id is None else run_rows.public(found)
     raise HTTPException(
         409,

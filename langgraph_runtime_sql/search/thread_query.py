@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Integer, Select, bindparam, func, select
+from sqlalchemy import Boolean, ColumnElement, Integer, Select, bindparam, func, or_, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -63,6 +63,8 @@ class Shape:
     odd_arrays: bool = False
     values: bool = False
     values_arrays: bool = False
+    # Whether threads whose rows leave out long lists match any values.
+    long_values: bool = False
     status: bool = False
     ids: bool = False
     without: int = 0
@@ -91,15 +93,25 @@ class ThreadQuery:
         self,
         *,
         values: Mapping[str, Any] | None = None,
+        is_exact: bool = True,
         status: str | None = None,
         ids: list[Any] | None = None,
     ) -> "ThreadQuery":
-        """Restrict the query to threads of these values, this status and these ids."""
+        """Restrict the query to threads of these values, this status and these ids.
+
+        Args:
+            values: What the values contain.
+            is_exact: Whether rows must contain all of them. Otherwise threads whose rows leave out
+                long lists match, too.
+            status: The status.
+            ids: The ids.
+        """
         wanted = json_codec.plain(dict(values or {}))
         shape = replace(
             self.shape,
             values=bool(wanted),
             values_arrays=filters.has_arrays(wanted),
+            long_values=bool(wanted) and not is_exact,
             status=bool(status),
             ids=bool(ids),
         )
@@ -133,7 +145,9 @@ class ThreadQuery:
 
         On SQLite a large column also costs time if only a later one is read.
         """
-        names = set(columns)
+        names = set(columns) - {"long_values"}
+        if "values" in names:
+            names.add("long_values")
         if names & _SEALED:
             names |= {"thread_id", "tenant"}
         found = tuple(each.name for each in threads.c if each.name in names)
@@ -345,7 +359,9 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
     if shape.rest:
         conditions.append(filters.permits(bindparam("permitted", type_=Json), threads.c.metadata))
     if shape.values:
-        conditions.append(_has(threads.c["values"], "values", arrays=shape.values_arrays))
+        contains = _has(threads.c["values"], "values", arrays=shape.values_arrays)
+        left_out = threads.c.long_values.is_not(None)
+        conditions.append(or_(contains, left_out) if shape.long_values else contains)
     return conditions
 
 

@@ -71,6 +71,8 @@ def _write(transaction: Transaction, tenant: str, folder: Path, rules: list[Rule
         counts[rule.table] = 0
         with os.fdopen(_create(folder / f"{rule.table}.jsonl"), "w", encoding="utf-8") as file:
             for row in reading.rows(transaction, rule, tenant):
+                if rule.table == "threads":
+                    reading.complete(transaction, row)
                 file.write(json.dumps(row, default=_plain) + "\n")
                 counts[rule.table] += 1
                 if rule.files is not None and Path(str(row[rule.files])).is_absolute():

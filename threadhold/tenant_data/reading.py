@@ -8,9 +8,12 @@ from typing import Any
 
 import psycopg
 
+from langgraph_runtime_sql import checkpoint, json_codec
+from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.sqlite.engine import BUSY_TIMEOUT_SECONDS
 from langgraph_runtime_sql.database.url import database_path, is_postgres
+from langgraph_runtime_sql.encryption.documents import is_sealed
 from langgraph_runtime_sql.tenancy.scope import label
 from threadhold.tenant_data.errors import CannotErase, UnknownTenant
 from threadhold.tenant_data.rules import Rule
@@ -109,6 +112,25 @@ def snapshot(url: str) -> Iterator[Transaction]:
         there.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         there.execute("SET LOCAL threadhold.everything = 'on'")
         yield Transaction(there)
+
+
+def complete(transaction: Transaction, thread: dict[str, Any]) -> None:
+    """Add to a thread's row the long values that it leaves to a checkpoint, if both can be read."""
+    about, values = _json(thread.get("long_values")), _json(thread["values"])
+    if about is None or values is None or is_sealed(values):
+        return
+    from langgraph_runtime_sql.database.postgres.connection import DIALECT
+    from langgraph_runtime_sql.database.sqlite.engine import DIALECT as SQLITE
+
+    conn = Connection(transaction.raw, SQLITE if transaction.kind == "sqlite" else DIALECT)
+    found = checkpoint.shown_values(conn, thread["thread_id"], about["checkpoint_id"]) or {}
+    left_out = {key: found[key] for key in about["keys"] if key not in values and key in found}
+    thread["values"] = json_codec.plain({**values, **left_out})
+
+
+def _json(document: Any) -> Any:
+    """Return a document that SQLite has as text, and Postgres's driver has read."""
+    return json_codec.loads(document) if isinstance(document, str) else document
 
 
 def rows(transaction: Transaction, rule: Rule, tenant: str) -> Iterator[dict[str, Any]]:

@@ -26,7 +26,7 @@ from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import announce_end
-from langgraph_runtime_sql.ops.threads import newest_state
+from langgraph_runtime_sql.ops.threads import long_values, newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus, ThreadStatus
@@ -173,6 +173,9 @@ def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -
         return outcome
     try:
         outcome["values"] = json_codec.plain(state["values"])
+        if not state["next"]:
+            # The values of a waiting thread may contain what its tasks have written since.
+            outcome["checkpoint_id"] = (state.get("checkpoint") or {}).get("checkpoint_id")
         outcome["interrupts"] = json_codec.plain(
             {
                 task["id"]: [patch_interrupt(each) for each in task["interrupts"]]
@@ -224,7 +227,14 @@ def end(
         **thread_rows.renewed(thread, now),
     }
     if "values" in outcome and "interrupts" in outcome:
-        columns |= {"values": outcome["values"], "interrupts": outcome["interrupts"]}
+        columns["interrupts"] = outcome["interrupts"]
+        columns |= long_values.columns(
+            conn,
+            thread["thread_id"],
+            outcome["values"],
+            outcome.get("graph_id"),
+            outcome.get("checkpoint_id"),
+        )
     sealed = seal_row(conn, threads, thread["thread_id"], thread["tenant"], columns)
     values = {f"new_{name}": value for name, value in sealed.items()}
     conn.send(_update(*columns), {"id": thread["thread_id"], **values})
@@ -232,7 +242,10 @@ def end(
     ended = {**run, "status": run_status, "updated_at": now}
     shown = run_rows.public(ended)
     outbox.add(conn, run, shown, thread["tenant"], {**outcome, "status": run_status})
-    hooks.call("after_run_end", conn, Caller(), {**thread, **columns}, shown, run_status)
+    ended_thread = {**thread, **columns}
+    if "values" in outcome:
+        ended_thread["values"] = outcome["values"]
+    hooks.call("after_run_end", conn, Caller(), ended_thread, shown, run_status)
 
 
 def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owner: str) -> None:

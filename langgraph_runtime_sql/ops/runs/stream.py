@@ -20,6 +20,7 @@ from langgraph_runtime_sql.ops.runs import leases
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel
+from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED, RunStatus
 from langgraph_runtime_sql.stopping import place
@@ -292,6 +293,7 @@ async def final_event(run_id: UUID) -> Event | None:
             return None
         if row["kwargs"].get("temporary") and thread["values"] is thread["error"] is None:
             return None
+        long_values.complete(conn, [thread])
         name, data = "values", thread["values"] or {}
         if row["status"] == RunStatus.ERROR:
             name, data = "error", thread["error"]

@@ -17,6 +17,7 @@ from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
+from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ThreadStatus
 
@@ -35,7 +36,8 @@ async def find(thread_id: UUID, graph_id: str) -> tuple[Version, dict[str, Any] 
     if snapshot.metadata is None:
         return version, None
     tasks = [{"id": task.id, "interrupts": task.interrupts} for task in snapshot.tasks]
-    return version, {"values": snapshot.values, "next": snapshot.next, "tasks": tasks}
+    state = {"values": snapshot.values, "next": snapshot.next, "tasks": tasks}
+    return version, {**state, "checkpoint": snapshot.config["configurable"]}
 
 
 async def _newest(
@@ -82,11 +84,18 @@ async def refresh(
         version, snapshot = await _newest(row, graph_id, configurable)
         # Read again if a newer checkpoint was written meanwhile.
         with suppress(Outdated):
-            return snapshot, await _store(row["thread_id"], version, snapshot, since, undone)
+            return snapshot, await _store(
+                row["thread_id"], graph_id, version, snapshot, since, undone
+            )
 
 
 async def _store(
-    thread_id: UUID, version: Version, snapshot: StateSnapshot, since: datetime | None, undone: bool
+    thread_id: UUID,
+    graph_id: str,
+    version: Version,
+    snapshot: StateSnapshot,
+    since: datetime | None,
+    undone: bool,
 ) -> Row | None:
     from langgraph_api.state import patch_interrupt
 
@@ -105,8 +114,17 @@ async def _store(
         status = ThreadStatus.INTERRUPTED if snapshot.next else ThreadStatus.IDLE
         if undone and row["resting_status"] == ThreadStatus.ERROR:
             status = ThreadStatus.ERROR
+        has_state = snapshot.metadata is not None
+        # The values of a waiting thread contain what its tasks have written since.
+        at_rest = has_state and not snapshot.next
         documents = {
-            "values": snapshot.values if snapshot.metadata is not None else None,
+            **long_values.columns(
+                conn,
+                thread_id,
+                snapshot.values if has_state else None,
+                graph_id,
+                snapshot.config["configurable"]["checkpoint_id"] if at_rest else None,
+            ),
             "interrupts": interrupts,
             "error": row["error"] if undone else None,
         }

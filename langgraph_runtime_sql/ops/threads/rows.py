@@ -23,7 +23,7 @@ from langgraph_runtime_sql.statuses import ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
 
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
-_PRIVATE = {"resting_status", "tenant", *_TTL}
+_PRIVATE = {"resting_status", "tenant", "long_values", *_TTL}
 
 _INSERT = Prepared(InsertNew(threads))
 _BY_ID = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
@@ -125,6 +125,7 @@ def insert(
         "status": status,
         "resting_status": ThreadStatus.IDLE if status == ThreadStatus.BUSY else status,
         "values": None,
+        "long_values": None,
         "interrupts": {},
         "error": None,
         **ttl_columns(ttl, now),

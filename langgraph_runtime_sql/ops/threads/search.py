@@ -7,6 +7,7 @@ from typing import Any
 from langgraph_runtime_sql import hooks, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.encryption import active
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.authorization import (
     Filter,
@@ -19,7 +20,8 @@ from langgraph_runtime_sql.ops.authorization import (
     rows,
 )
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
-from langgraph_runtime_sql.search import encrypted_search, thread_query
+from langgraph_runtime_sql.ops.threads.long_values import complete
+from langgraph_runtime_sql.search import examined_search, thread_query
 from langgraph_runtime_sql.search.thread_query import ThreadQuery
 
 Document = dict[str, Any]
@@ -48,8 +50,8 @@ async def search(
     """Return a page of matching threads, and the offset of the next page or None.
 
     Raises:
-        HTTPException: (400) an id is not a UUID; (422) encrypted values of too many threads would
-            have to be examined.
+        HTTPException: (400) an id is not a UUID; (422) encrypted or long values of too many threads
+            would have to be examined.
     """
     limit, offset = int(limit), int(offset)
     value = _value(metadata, values, status, limit, offset)
@@ -60,13 +62,16 @@ async def search(
     def fn(conn: Connection) -> list[Row]:
         query = _query(conn, value, permitted, requester, wanted)
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
-        if wanted_values := encrypted_search.wanted(value["values"]):
-            found = encrypted_search.matching(conn, query, wanted_values)
-            return list(islice(found, offset, offset + limit + 1))
+        if wanted_values := examined_search.wanted(value["values"]):
+            matches = examined_search.matching(conn, query, wanted_values, complete)
+            return list(islice(matches, offset, offset + limit + 1))
         if select and not extract:
             query = query.only(select)
         page = {**query.parameters, "limit": limit + 1, "start": offset}
-        return conn.fetchall(query.page(), page)
+        found = conn.fetchall(query.page(), page)
+        # The last one only says that there are more.
+        complete(conn, found[:limit])
+        return found
 
     found = await runtime.current().database.search(fn, ADVICE)
     page, following = page_of(found, limit, offset)
@@ -89,8 +94,8 @@ async def count(
 
     def fn(conn: Connection) -> int:
         query = _query(conn, value, permitted, requester)
-        if wanted_values := encrypted_search.wanted(value["values"]):
-            return sum(1 for _ in encrypted_search.matching(conn, query, wanted_values))
+        if wanted_values := examined_search.wanted(value["values"]):
+            return sum(1 for _ in examined_search.matching(conn, query, wanted_values, complete))
         return int(conn.scalar(query.count(), query.parameters))
 
     return await runtime.current().database.search(fn, ADVICE)
@@ -120,8 +125,11 @@ def _query(
     without: Document = {}
     hooks.call("before_thread_search", conn, requester, {**value, "without": without})
     query = thread_query.plan(conn, value["metadata"], permitted)
-    in_sql = None if encrypted_search.wanted(value["values"]) else value["values"]
-    return query.also(values=in_sql, status=value["status"], ids=ids).without(without)
+    # The database finds no encrypted values.
+    in_sql = None if active() else value["values"]
+    is_exact = not examined_search.wanted(value["values"])
+    found = query.also(values=in_sql, is_exact=is_exact, status=value["status"], ids=ids)
+    return found.without(without)
 
 
 def _project(row: Row, select: Sequence[str] | None, extract: dict[str, str] | None) -> Row:

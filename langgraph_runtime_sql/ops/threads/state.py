@@ -18,7 +18,7 @@ from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
-from langgraph_runtime_sql.ops.threads import newest_state
+from langgraph_runtime_sql.ops.threads import long_values, newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.state_guard import StateGuard
 from langgraph_runtime_sql.search import filters
@@ -271,7 +271,7 @@ async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
     snapshot, written = await newest_state.refresh(row, graph_id, place)
     created = request_context.unanswered.get()
     if created is not None and written is not None and created["thread_id"] == thread_id:
-        created.update(thread_rows.public(written))
+        created.update(thread_rows.public(await long_values.completed(written)))
     message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
     key, data = StreamKey.of_thread(row), json_codec.dumps(message).encode()
     runtime.current().bus.publish_state(key, "state_update", data)

@@ -11,6 +11,7 @@ from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops import custom_checkpointer, idempotency
 from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, rows
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
+from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.end import delete, prune, sweep_ttl
 from langgraph_runtime_sql.ops.threads.search import count, search
@@ -46,9 +47,13 @@ class Threads:
         """
         identifier = as_uuid(thread_id, "thread ID")
         permitted = await authorize(ctx, "threads", "read", {"thread_id": identifier})
-        row = await runtime.current().database.read(
-            lambda conn: thread_rows.require(conn, identifier, permitted)
-        )
+
+        def fn(conn: Connection) -> Row:
+            row = thread_rows.require(conn, identifier, permitted)
+            long_values.complete(conn, [row])
+            return row
+
+        row = await runtime.current().database.read(fn)
         return rows([thread_rows.public(row, include_ttl=include_ttl)])
 
     @staticmethod
@@ -87,7 +92,8 @@ class Threads:
                 raise thread_rows.ThreadExists(identifier)
             return existing
 
-        row = thread_rows.public(await runtime.current().database.write(fn))
+        found = await runtime.current().database.write(fn)
+        row = thread_rows.public(await long_values.completed(found))
         request_context.unanswered.set(row)
         return rows([row])
 
@@ -114,7 +120,8 @@ class Threads:
             lifetime = thread_rows.ttl_columns(ttl, conn.now()) if ttl else {}
             return [thread_rows.merge_metadata(conn, row, changes, requester, **lifetime)]
 
-        return rows([thread_rows.public(row) for row in await runtime.current().database.write(fn)])
+        changed = await runtime.current().database.write(fn)
+        return rows([thread_rows.public(await long_values.completed(row)) for row in changed])
 
     @staticmethod
     async def copy(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
@@ -139,6 +146,7 @@ class Threads:
                 # The copy has no runs.
                 status=row["resting_status"],
                 values=row["values"],
+                long_values=row["long_values"],
                 interrupts=row["interrupts"],
             )
             checkpoint.copy_thread(conn, source, target)
@@ -148,4 +156,4 @@ class Threads:
         copied = await runtime.current().database.write(fn)
         if copied:
             await custom_checkpointer.copy_thread(source, target)
-        return rows([thread_rows.public(row) for row in copied])
+        return rows([thread_rows.public(await long_values.completed(row)) for row in copied])

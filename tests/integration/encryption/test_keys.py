@@ -17,7 +17,7 @@ from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.encryption import CannotDecrypt, KeyErased, keys
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from langgraph_runtime_sql.search import encrypted_search
+from langgraph_runtime_sql.search import examined_search
 from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import scope
 from langgraph_runtime_sql.tenancy.scope import label
@@ -259,8 +259,8 @@ async def test_checkpoints_of_langgraphs_own_encryption_are_read(
 async def test_search_by_encrypted_values_is_bounded(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encrypted_search, "EXAMINED", 4)
-    monkeypatch.setattr(encrypted_search, "PAGE", 2)
+    monkeypatch.setattr(examined_search, "EXAMINED", 4)
+    monkeypatch.setattr(examined_search, "PAGE", 2)
     for number in range(3):
         await row(Threads.put(None, uuid4(), metadata={"n": number}, if_exists="raise"))
     wanted: dict[str, Any] = {"values": {"count": 1}, "metadata": {}, "status": None}
