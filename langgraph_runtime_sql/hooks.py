@@ -192,6 +192,8 @@ class Hooks(Protocol):
     The dicts are the rows to be written. A hook may change in place: the `metadata` of a new
     thread or run, the `kwargs` of a new run, the `metadata` to be merged into a thread, and `without`
     of a search.
+
+    The `values` of a thread lack lists from 16 KB on, except in `after_run_end`.
     """
 
     def before_thread_create(self, tx: Transaction, thread: Row) -> None:

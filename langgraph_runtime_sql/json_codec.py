@@ -44,6 +44,18 @@ def dumps(value: Any) -> str:
         raise Unstorable(error) from error
 
 
+def finished(value: Any) -> orjson.Fragment:
+    """Return `value`, which was stored once, as JSON that is written as it is.
+
+    Raises:
+        Unstorable: as in `dumps`.
+    """
+    try:
+        return orjson.Fragment(_encoder()(value))
+    except (TypeError, RecursionError) as error:
+        raise Unstorable(error) from error
+
+
 def loads(document: str | bytes) -> Any:
     """Read a JSON document."""
     return orjson.loads(document)

@@ -39,6 +39,7 @@ from threadhold import (
     given,
     graph_schemas,
     mcp_tools,
+    message_json,
     sessions,
     start_errors,
     stream_codec,
@@ -512,6 +513,7 @@ def _load(claim: _Claim) -> Starlette:
     openapi.install(app, page=claim.docs_page)
     public_url.install(claim.public_url)
     webhooks.install()
+    message_json.install()
     stream_codec.install()
     stream_ends.install()
     graph_schemas.install()

@@ -16,7 +16,9 @@ from langgraph_runtime_sql.checkpoint.history import (
     prune_thread,
 )
 from langgraph_runtime_sql.checkpoint.parts import in_use as in_parts
+from langgraph_runtime_sql.checkpoint.repeated import Repeated
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
+from langgraph_runtime_sql.checkpoint.serialization import UnpackHook
 from langgraph_runtime_sql.checkpoint.shown import exists, shown_values
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.checkpoint.stock import ensure_schema
@@ -24,6 +26,8 @@ from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [
     "Checkpointer",
+    "Repeated",
+    "UnpackHook",
     "copy_thread",
     "delete_for_runs",
     "delete_thread",

@@ -30,9 +30,21 @@ def id_of(conn: Connection, row: Row) -> str | None:
 
 @asynccontextmanager
 async def opened(
-    row: Row, graph_id: str, config: dict[str, Any], access: str
+    row: Row,
+    graph_id: str,
+    config: dict[str, Any],
+    access: str,
+    hook: checkpoint.UnpackHook | None = None,
 ) -> AsyncIterator[Any]:
-    """Open the thread's graph on its checkpointer, as the API builds it for `access`."""
+    """Open the thread's graph on its checkpointer, as the API builds it for `access`.
+
+    Args:
+        row: The thread.
+        graph_id: Its graph.
+        config: The config for the graph.
+        access: `threads.read` or `threads.update`.
+        hook: Decodes extension types. Default: to JSON for `threads.read`.
+    """
     from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
     from langgraph_api import config as api_config
     from langgraph_api._checkpointer import get_checkpointer
@@ -45,7 +57,8 @@ async def opened(
         "configurable": {**stored.get("configurable", {}), **config.get("configurable", {})},
     }
     # Clients get JSON, so that no class of the graph is imported.
-    hook = _msgpack_ext_hook_to_json if access == "threads.read" else None
+    if hook is None and access == "threads.read":
+        hook = _msgpack_ext_hook_to_json
     checkpointer = (
         await get_checkpointer()
         if api_config.USE_CUSTOM_CHECKPOINTER

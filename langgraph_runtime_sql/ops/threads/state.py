@@ -10,7 +10,7 @@ from langgraph.types import Command as LangGraphCommand
 from langgraph.types import StateSnapshot, StateUpdate
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec, request_context, runtime
+from langgraph_runtime_sql import checkpoint, json_codec, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
@@ -123,9 +123,12 @@ class State:
         row, graph_id = await _permitted(config, ctx, "read")
         if graph_id is None:
             return []
-        async with thread_graph.opened(row, graph_id, config, "threads.read") as graph:
+        repeated = checkpoint.Repeated()
+        opened = thread_graph.opened(row, graph_id, config, "threads.read", repeated.hook)
+        async with opened as graph:
+            repeated.share_in(getattr(graph, "channels", {}))
             return [
-                snapshot
+                snapshot._replace(values=repeated.encoded(snapshot.values))
                 async for snapshot in graph.aget_state_history(
                     config, limit=limit, filter=metadata, before=_before(before)
                 )
