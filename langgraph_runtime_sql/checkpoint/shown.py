@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer, _msgpack_ext_hook_to_json
+
 from langgraph_runtime_sql.checkpoint import sealing
 from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.encryption.keys import TenantKeys
 
 
 def exists(conn: Connection, thread_id: Any, checkpoint_id: str) -> bool:
@@ -22,7 +23,7 @@ def exists(conn: Connection, thread_id: Any, checkpoint_id: str) -> bool:
 
 
 def shown_values(
-    conn: Connection, thread_id: Any, checkpoint_id: str, cache: TenantKeys | None = None
+    conn: Connection, thread_id: Any, checkpoint_id: str, *, is_served: bool = True
 ) -> dict[str, Any] | None:
     """Return the values of a checkpoint's channels as JSON, or None if there is none of this id.
 
@@ -30,16 +31,16 @@ def shown_values(
         conn: The transaction.
         thread_id: The thread.
         checkpoint_id: The checkpoint, outside of subgraphs.
-        cache: The keys of the database. Default: those of the running platform.
+        is_served: Whether the API runs in this process, with its settings.
 
     Raises:
         DamagedCheckpoint: a part of a value is missing or changed.
         KeyErased, CannotDecrypt: as in `sealing.Opener`.
     """
-    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
-
     # JSON, so that no class of the graph is imported.
-    serde = sealing.reading(conn, serializer(_msgpack_ext_hook_to_json), str(thread_id), cache)
+    hook = _msgpack_ext_hook_to_json
+    inner = serializer(hook) if is_served else JsonPlusSerializer(__unpack_ext_hook__=hook)
+    serde = sealing.reading(conn, inner, str(thread_id))
     place = {"thread_id": str(thread_id), "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
     found = stock_saver(conn, serde).get_tuple({"configurable": place})
     return None if found is None else found.checkpoint["channel_values"]

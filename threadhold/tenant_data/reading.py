@@ -123,9 +123,10 @@ def complete(transaction: Transaction, thread: dict[str, Any]) -> None:
     from langgraph_runtime_sql.database.sqlite.engine import DIALECT as SQLITE
 
     conn = Connection(transaction.raw, SQLITE if transaction.kind == "sqlite" else DIALECT)
-    found = checkpoint.shown_values(conn, thread["thread_id"], about["checkpoint_id"]) or {}
+    place = thread["thread_id"], about["checkpoint_id"]
+    found = checkpoint.shown_values(conn, *place, is_served=False) or {}
     left_out = {key: found[key] for key in about["keys"] if key not in values and key in found}
-    thread["values"] = json_codec.plain({**values, **left_out})
+    thread["values"] = {**values, **left_out}
 
 
 def _json(document: Any) -> Any:

@@ -56,10 +56,12 @@ async def path(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
         for name in (CANARY, OTHER):
             sent = bearer(token(tenant_id=name, sub=f"{name}-ada"))
             async with client(server, **sent) as api:
-                for _ in range(20):
-                    thread = await api.thread(topic=f"{name} topic")
+                long, *_, thread = [await api.thread(topic=f"{name} topic") for _ in range(20)]
                 run = await api.run(thread, "echo", {"value": 1}, metadata={"m": f"{name} meta"})
                 assert await api.ended(thread, run) == "success"
+                said = [{"role": "user", "content": f"{name} said {n} " * 20} for n in range(50)]
+                run = await api.run(long, "echo", {"messages": said})
+                assert await api.ended(long, run) == "success"
                 run = await api.run(thread, "memory", {"who": f"{name} prompt"})
                 assert await api.ended(thread, run) == "success"
                 await api.post("/assistants", {"graph_id": "echo", "name": f"{name} assistant"})
@@ -126,6 +128,10 @@ async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
     for table in (*tables, "diagnosis_events"):
         assert lines[table], table
     assert len(lines["audit_entries"]) > 20
+    # The row of the long conversation names the checkpoint; the export shows the messages.
+    threads = map(json.loads, lines["threads"])
+    [messages] = [each["values"]["messages"] for each in threads if each["long_values"]]
+    assert [f"{CANARY} said 49" in each["content"] for each in messages[-2:]] == [True, True]
     assert f"{CANARY} document" in {each.read_text() for each in (folder / "files").iterdir()}
     everything = b"".join(each.read_bytes() for each in folder.rglob("*") if each.is_file())
     assert OTHER.encode() not in everything
