@@ -90,18 +90,21 @@ class Sealer:
 
 
 class Squeezer:
-    """A serializer of serialized values that compresses them.
+    """A serializer of serialized values that compresses long ones, if all processes can read that.
 
     Args:
+        conn: A transaction that writes.
         inner: Finishes what is stored: `SERIALIZED`, or one that encrypts.
     """
 
-    def __init__(self, inner: SerializerProtocol) -> None:
+    def __init__(self, conn: Connection, inner: SerializerProtocol) -> None:
+        self._conn = conn
         self._inner = inner
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         kind, data = SERIALIZED.dumps_typed(obj)
-        smaller = compression.squeezed(data) if kind == "msgpack" and len(data) > PLAIN else None
+        is_long = kind == "msgpack" and len(data) > PLAIN
+        smaller = compression.squeezed(data) if is_long and in_use(self._conn) else None
         if smaller is not None:
             kind, data = kind + compression.SUFFIX, smaller
         return self._inner.dumps_typed({"typed": (kind, data)})
@@ -117,8 +120,7 @@ def writing(conn: Connection, thread_id: str) -> SerializerProtocol:
 
 def writing_tasks(conn: Connection, thread_id: str) -> SerializerProtocol:
     """Return the serializer for what tasks have written, compressed."""
-    inner = writing(conn, thread_id)
-    return Squeezer(inner) if in_use(conn) else inner
+    return Squeezer(conn, writing(conn, thread_id))
 
 
 def storing(conn: Connection, thread_id: str, ns: str, checkpoint_id: str) -> SerializerProtocol:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 
-HEAD = "0013"
+HEAD = "0014"
 _FOLDER = Path(__file__).parent
 
 
