@@ -148,11 +148,16 @@ def latest_version(conn: Connection, thread_id: Any) -> Version:
     return newest, tuple(tuple(row) for row in found.fetchall())
 
 
-def prune_thread(conn: Connection, thread_id: Any) -> None:
+def prune_thread(conn: Connection, thread_id: Any, keep: Iterable[str] = ()) -> None:
     """Delete the checkpoints that a thread does not need in order to continue.
 
     In each namespace the newest checkpoint stays and, if it has delta channels, the ancestors
     that these are rebuilt from.
+
+    Args:
+        conn: A transaction that writes.
+        thread_id: The thread.
+        keep: The ids of further checkpoints that stay in the same way.
     """
     thread = str(thread_id)
     saver = _shape_saver(conn, thread)
@@ -161,6 +166,8 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     found = run(
         conn, "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
     ).fetchall()
+    kept = frozenset(keep)
+    needed |= rebuilt_from(conn, thread, [place for place in found if place[1] in kept])
     for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
         ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
         needed.update((ns, checkpoint_id) for checkpoint_id in ids)

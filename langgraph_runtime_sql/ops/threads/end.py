@@ -172,9 +172,16 @@ def _keep_latest(conn: Connection, thread_id: UUID, permitted: Filter = None) ->
     thread = thread_rows.find_permitted(conn, thread_id, permitted)
     if thread is None:
         return False
-    checkpoint.prune_thread(conn, thread_id)
+    checkpoint.prune_thread(conn, thread_id, keep=_starts(conn, thread_id))
     conn.notes.append(Note("thread", thread_id, "prune", tenant=thread["tenant"]))
     return True
+
+
+def _starts(conn: Connection, thread_id: UUID) -> list[str]:
+    """Return the checkpoints from which runs in flight start, or have started."""
+    configs = (row["kwargs"].get("config", {}) for row in run_rows.in_flight(conn, thread_id))
+    named = (each.get("configurable", {}).get("checkpoint_id") for each in configs)
+    return [str(each) for each in named if each]
 
 
 async def _end_elsewhere(thread_id: UUID, strategy: str | None) -> None:

@@ -19,6 +19,7 @@ from langgraph_runtime_sql.checkpoint import Checkpointer, retention
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads import retention as thread_retention
+from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.retention_rules import KeepRule
 from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
@@ -101,6 +102,30 @@ async def test_thread_with_a_run_in_flight_keeps_all() -> None:
     assert await ids(thread) == before
     await Runs.cancel(None, [made["run_id"]], thread_id=thread)
     assert await apply(*LAST_THREE) == len(before) - 3
+
+
+async def test_pruning_keeps_the_checkpoint_that_a_queued_fork_starts_from() -> None:
+    thread = uuid4()
+
+    async def ran(sent: dict[str, Any], **config: Any) -> UUID:
+        made = await runtime.start_run(thread, "steps", sent, config={"configurable": config})
+        return UUID(str(made["run_id"]))
+
+    async with runtime.working():
+        for delay in (0.001, 0.002):
+            assert await runtime.ended(await ran({"count": 1, "delay": delay})) == "success"
+    beginning = (await ids(thread))[-1]
+    newest, *older = await ids(thread)
+    start = next(each for each in older if each != beginning)
+    fork = await ran({"count": 1}, checkpoint_id=start, checkpoint_ns="")
+    await Threads.prune([thread], strategy="keep_latest")
+    assert await ids(thread) == [newest, start]
+    async with runtime.working():
+        assert await runtime.ended(fork) == "success"
+    await Threads.prune([thread], strategy="keep_latest")
+    [left] = await ids(thread)
+    assert left not in (newest, start)
+    assert await unused_parts(thread) == (0, 0)
 
 
 async def test_steps_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
