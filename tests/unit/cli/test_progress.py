@@ -69,9 +69,7 @@ def test_a_terminal_is_not_drawn_for_each_row(clock: Clock) -> None:
     assert 90 <= screen.getvalue().count("Moving") <= 110
 
 
-def test_a_line_fits_into_a_narrow_terminal(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_fits_into_a_narrow_terminal(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "12")
     screen = Screen()
     ProgressLine(screen, clock).show(Progress("Moving", 1, 1000))
@@ -128,9 +126,19 @@ def test_a_reader_that_is_gone_does_not_stop_the_work(clock: Clock) -> None:
     [
         (Progress("Checking", 0, 0), 75, 0, "Checking: 1:15"),
         (Progress("Reading", 12, 0, "pages"), 5, 0, "Reading: 12 pages, 0:05"),
-        (Progress("Moving", 900, 1000), 10, 800, "Moving: 900 of 1,000 rows (90 %), 10 rows/s, 0:10 left"),
+        (
+            Progress("Moving", 900, 1000),
+            10,
+            800,
+            "Moving: 900 of 1,000 rows (90 %), 10 rows/s, 0:10 left",
+        ),
         # Slower than one a second.
-        (Progress("Running", 2, 10, "scripts"), 100, 0, "Running: 2 of 10 scripts (20 %), 6:40 left"),
+        (
+            Progress("Running", 2, 10, "scripts"),
+            100,
+            0,
+            "Running: 2 of 10 scripts (20 %), 6:40 left",
+        ),
         # More than was expected.
         (Progress("Dumping", 12, 10, "tables"), 1, 0, "Dumping: 10 of 10 tables (100 %) in 0:01"),
         (
@@ -154,7 +162,5 @@ def test_what_a_line_says(progress: Progress, seconds: float, began_with: int, s
         (lambda count: amount(count, "bytes"), 3 * 2**40, "3.0 TB"),
     ],
 )
-def test_times_and_sizes_are_short(
-    show: Callable[[float], str], given: float, said: str
-) -> None:
+def test_times_and_sizes_are_short(show: Callable[[float], str], given: float, said: str) -> None:
     assert show(given) == said

@@ -26,6 +26,8 @@ from my_agent.tutor.settings import TutorSettings
 from server.cli import main
 from server.settings import Settings
 from tests.support.processes import ROOT, running
+from threadhold.cli.dockerfile import render
+from threadhold.config_file import read_config
 from threadhold.serving import heartbeat
 
 DEPLOY = ROOT / "deploy"
@@ -247,13 +249,31 @@ def test_image_installs_only_locked_packages() -> None:
 
 
 def test_image_runs_unprivileged_and_receives_signals() -> None:
-    made = re.findall(r"--[ug]id (\d+)", only("RUN").text)
+    [commands] = [each.text for each in IMAGE if each.name == "RUN" and "useradd" in each.text]
+    made = re.findall(r"--[ug]id (\d+)", commands)
     assert made and set(made) == {str(user())}
     assert user() > 0
     last = [each.name for each in IMAGE]
     assert last.index("USER") < last.index("ENTRYPOINT")
     assert only("ENTRYPOINT").text.startswith("[")
     assert only("CMD").text.startswith("[")
+
+
+def test_image_has_the_programs_for_backups_of_its_postgres() -> None:
+    """`pg_dump` refuses servers that are newer than itself."""
+    [installed] = [each.text for each in IMAGE if "postgresql-client" in each.text]
+    [version] = re.findall(r"postgresql-client-(\d+)", installed)
+    # Debian has older ones only.
+    assert installed.index("apt.postgresql.org.sh -y") < installed.index("postgresql-client-")
+    # Debian's wrappers in /usr/bin would choose a version themselves.
+    assert f"/usr/lib/postgresql/{version}/bin" in image_settings()["PATH"].split(":")
+    [served] = re.findall(r":pg(\d+)$", SERVICES["db"]["image"])
+    assert int(version) >= int(served)
+    # `threadhold dockerfile` prints the same.
+    printed = render(read_config(ROOT / "langgraph.json"), {}).replace("\\\n", " ")
+    assert installed in [line.removeprefix("RUN ") for line in printed.splitlines()]
+    assert f"ENV PATH=/usr/lib/postgresql/{version}/bin:$PATH" in printed
+    assert printed.index("postgresql-client-") < printed.index("USER ")
 
 
 def test_image_serves_on_its_exposed_port() -> None:
