@@ -13,7 +13,7 @@ from langgraph_runtime_sql.database.sqlite.engine import (
 )
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
-from langgraph_runtime_sql.migrations import HEAD, open_database, revision
+from langgraph_runtime_sql.migrations import HEAD, open_database, revision, scripts
 from langgraph_runtime_sql.progress import Report, ignore
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tools import without_platform
@@ -92,11 +92,16 @@ def check_version(url: str, database: OpenDatabase, conn: Connection) -> None:
     Raises:
         CannotExamine: its schema has another version.
     """
-    if (found := database.revision(conn.raw)) != HEAD:
-        raise CannotExamine(
-            f"{shown(url)} has the schema version {found or '(none)'}, and this program needs "
-            f"{HEAD}: run `threadhold migrate` first."
-        )
+    if (found := database.revision(conn.raw)) == HEAD:
+        return
+    is_older = found is None or found in scripts()
+    remedy = (
+        "run `threadhold migrate` first" if is_older else "install the version that migrated it"
+    )
+    raise CannotExamine(
+        f"{shown(url)} has the schema version {found or '(none)'}, and this program needs {HEAD}: "
+        f"{remedy}."
+    )
 
 
 def opened(url: str) -> AbstractContextManager[OpenDatabase]:
