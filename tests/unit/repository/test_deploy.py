@@ -26,6 +26,7 @@ from my_agent.tutor.settings import TutorSettings
 from server.cli import main
 from server.settings import Settings
 from tests.support.processes import ROOT, running
+from tests.unit.repository.test_monitoring import problems
 from threadhold.cli.dockerfile import render
 from threadhold.config_file import read_config
 from threadhold.serving import heartbeat
@@ -587,12 +588,15 @@ def test_documentation_says_how() -> None:
         assert path in README
 
 
-def test_scaler_names_the_worker_and_a_documented_metric() -> None:
-    scaler = yaml.safe_load((ROOT / "deploy" / "keda" / "worker.yaml").read_text())["spec"]
-    workers = (ROOT / "deploy" / "kubernetes" / "worker.yaml").read_text()
-    worker = next(yaml.safe_load_all(workers))
-    assert scaler["scaleTargetRef"]["name"] == worker["metadata"]["name"]
-    query = scaler["triggers"][0]["metadata"]["query"]
-    name = query.removeprefix("max(").removesuffix(")")
-    reference = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
-    assert name in reference
+def test_scaler_fits_the_workers_and_asks_for_metrics_that_exist() -> None:
+    scaler = yaml.safe_load((DEPLOY / "keda" / "worker.yaml").read_text())["spec"]
+    worker = ("Deployment", "threadhold-worker")
+    assert scaler["scaleTargetRef"]["name"] == worker[1]
+    # It takes the place of the autoscaler, whose number of pods the connections are planned for.
+    other = OBJECTS["HorizontalPodAutoscaler", worker[1]]["spec"]
+    limits = (scaler["minReplicaCount"], scaler["maxReplicaCount"])
+    assert limits == (other["minReplicas"], other["maxReplicas"])
+    [trigger] = [each["metadata"] for each in scaler["triggers"]]
+    assert problems(trigger["query"]) == []
+    assert "threadhold_queue_depth" in trigger["query"]
+    assert int(trigger["threshold"]) < int(environment(worker)["N_JOBS_PER_WORKER"])
