@@ -151,7 +151,8 @@ class _Sampler:
         self._log = _LogSize()
 
     async def sample(self) -> None:
-        """Set the gauges from the database, unless they are fresh."""
+        """Set the gauges from the database, unless they are fresh, and those of workers."""
+        _show_workers()
         if self._lock is None:
             self._lock = asyncio.Lock()
         async with self._lock:
@@ -181,6 +182,19 @@ class _Sampler:
                 shown.event_bytes.set(found["events"])
                 self._sized = now
             self._sampled = now
+
+
+def _show_workers() -> None:
+    """Set langgraph_api's gauges of workers, which itself looks at them every few seconds only."""
+    from langgraph_api import metrics_otlp
+
+    if metrics.workers.max == 0:
+        return
+    reporter = metrics_otlp.get_otlp_metrics_reporter()
+    now = metrics.get_metrics()["workers"]
+    reporter.record_gauge(metrics_otlp.GAUGE_WORKERS_MAX, now["max"])
+    reporter.record_gauge(metrics_otlp.GAUGE_WORKERS_ACTIVE, now["active"])
+    reporter.record_gauge(metrics_otlp.GAUGE_WORKERS_AVAILABLE, now["available"])
 
 
 class _LogSize:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from threadhold.cli import Progress, ProgressLine
+
 # Skipped entries to print; the rest is only counted.
 MAX_SKIPPED_LINES = 50
 
@@ -22,16 +24,14 @@ def documents(path: Path, tenant: str | None, emptied: bool) -> None:
     """
     from my_agent.chat.documents.ingestion import EmptiedFolderError, ingest
 
-    with click.progressbar(length=0, label="Reading", show_pos=False) as bar:
+    def show(done: int, of: int) -> None:
+        line.show(Progress("Reading", done, of, "bytes"))
 
-        def show(done: int, of: int) -> None:
-            bar.length = of
-            bar.update(done - bar.pos)
-
-        try:
+    try:
+        with ProgressLine() as line:
             report = ingest(path, tenant or "", show, emptied=emptied)
-        except EmptiedFolderError as error:
-            raise click.ClickException(f"{error} To delete them, add --yes.") from error
+    except EmptiedFolderError as error:
+        raise click.ClickException(f"{error} To delete them, add --yes.") from error
     for name, why in report.skipped[:MAX_SKIPPED_LINES]:
         click.echo(f"skipped {name}: {why}", err=True)
     if (more := len(report.skipped) - MAX_SKIPPED_LINES) > 0:
@@ -59,9 +59,16 @@ def register(path: Path, tenant: str | None, emptied: bool) -> None:
         if len(skipped) < MAX_SKIPPED_LINES:
             skipped.append(row)
 
+    read, size = 0, path.stat().st_size
+
+    def show(more: int) -> None:
+        nonlocal read
+        read += more
+        line.show(Progress("Reading", read, size, "bytes"))
+
     try:
-        with click.progressbar(length=path.stat().st_size, label="Reading") as bar:
-            done = load(path, tenant or "", report=note, progress=bar.update)
+        with ProgressLine() as line:
+            done = load(path, tenant or "", report=note, progress=show)
     except RegisterError as error:
         raise click.ClickException(str(error)) from error
     for row in skipped:

@@ -159,8 +159,8 @@ def host(
             if close is not None:
                 close()
 
-    # Probes ask for `/ok` at the root, wherever the API is.
-    probe = [Route("/ok", ok)] if prefix(platform.config) else []
+    # Probes ask for `/ok` at the root, wherever the API is, and the platform answers them.
+    probe = [Route("/ok", platform)] if prefix(platform.config) else []
     app = Starlette(
         routes=[
             Route("/health", health),
@@ -196,11 +196,6 @@ def tune_garbage_collector() -> None:
 async def refused(request: Request, error: Any) -> JSONResponse:
     """Answer the host's own HTTP errors in the API's JSON format."""
     return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
-
-
-async def ok(request: Request) -> JSONResponse:
-    """Answer 200 as soon as the process answers."""
-    return JSONResponse({"ok": True})
 
 
 async def health(request: Request) -> JSONResponse:

@@ -1,6 +1,7 @@
 """Migrations: Alembic scripts that bring a database to the schema in `database.schema`."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,8 @@ from langgraph_runtime_sql.database.sqlite.engine import DIALECT, SqliteEngine
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import DatabaseTooNew
 from langgraph_runtime_sql.migrations import triggers
+from langgraph_runtime_sql.migrations.reporting import tell
+from langgraph_runtime_sql.progress import Progress
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import scope
@@ -147,15 +150,29 @@ def _check_known(found: str) -> None:
         )
 
 
-def replay(raw: sqlite3.Connection) -> None:
-    """Run the pending scripts on the file, in one transaction."""
+def replay(raw: sqlite3.Connection, to: str = HEAD) -> None:
+    """Run the pending scripts on the file, in one transaction.
+
+    Args:
+        raw: The connection.
+        to: The last script to run.
+    """
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 
     engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
     # SQLAlchemy owns the transaction, so that Alembic does not end it.
     with engine.begin() as connection:
-        _upgrade(connection, "BEGIN IMMEDIATE", HEAD)
+        missing = len(_missing(revision(raw), to))
+        done = 0
+
+        def applied(**_: Any) -> None:
+            nonlocal done
+            done += 1
+            _tell(done, missing)
+
+        _tell(done, missing)
+        _upgrade(connection, "BEGIN IMMEDIATE", to, applied)
 
 
 def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
@@ -185,10 +202,17 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
     alchemy = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
     with closing(engine.open()) as raw:
         raw.execute("SET threadhold.everything = 'on'")
-        for script in _missing(postgres.revision(raw), to):
+        missing = _missing(postgres.revision(raw), to)
+        for done, script in enumerate(missing):
+            _tell(done, len(missing))
             if (prepare := getattr(script.module, "prepare", None)) is not None:
                 prepare(raw)
             retry_while_locked(raw, partial(_run, alchemy, script.revision))
+        _tell(len(missing), len(missing))
+
+
+def _tell(done: int, total: int) -> None:
+    tell(Progress("Migrating", done, total, "scripts"))
 
 
 def _missing(found: str | None, to: str) -> list["Script"]:
@@ -213,13 +237,18 @@ def _run(alchemy: "Engine", revision: str) -> None:
         _upgrade(connection, "SET LOCAL threadhold.everything = 'on'", revision)
 
 
-def _upgrade(connection: "SqlConnection", first: str, revision: str) -> None:
-    """Execute the statement `first`, and run the scripts up to `revision`."""
+def _upgrade(
+    connection: "SqlConnection",
+    first: str,
+    revision: str,
+    applied: Callable[..., None] | None = None,
+) -> None:
+    """Execute the statement `first`, run the scripts up to `revision`, and call `applied` after each."""
     from alembic import command
 
     config = _config()
     connection.exec_driver_sql(first)
-    config.attributes["connection"] = connection
+    config.attributes |= {"connection": connection, "applied": applied}
     command.upgrade(config, revision)
 
 

@@ -11,6 +11,8 @@ from psycopg import sql
 
 from langgraph_runtime_sql.database.postgres.engine import Raw
 from langgraph_runtime_sql.database.postgres.lock_wait import transaction
+from langgraph_runtime_sql.migrations.reporting import tell
+from langgraph_runtime_sql.progress import Progress
 
 # Keys for each page; each key may stand for some dozen rows.
 SIZE = 500
@@ -31,9 +33,21 @@ def each(raw: Raw, table: str, key: str, statement: str) -> None:
         DatabaseBusy: a session has used a row for ten minutes.
     """
     start: sql.Composable = sql.SQL("")
+    done, total = 0, _estimate(raw, table)
     while keys := _next(raw, table, key, start):
         transaction(raw, partial(raw.execute, statement.encode(), (keys,)))
         start = sql.SQL("WHERE {} > {}").format(sql.Identifier(key), sql.Literal(keys[-1]))
+        done += len(keys)
+        # The estimate may be too low.
+        tell(Progress(f"Filling {table}", done, total if done < total else 0))
+    tell(Progress(f"Filling {table}", done, done))
+
+
+def _estimate(raw: Raw, table: str) -> int:
+    """Return about how many rows a table has; counting them would take long."""
+    estimate = "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass"
+    found = raw.execute(estimate, (table,)).fetchone()
+    return max(0, found[0]) if found else 0
 
 
 def _next(raw: Raw, table: str, key: str, start: sql.Composable) -> list[Any]:

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -11,15 +10,17 @@ from tempfile import TemporaryDirectory
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
+from langgraph_runtime_sql.progress import Progress, Report, ignore
 from threadhold.admin import key_files
 from threadhold.admin.errors import BackupFailed
 
-Report = Callable[[str], None]
+# About 4 MB at a time, so that a large file shows its progress.
+STEP_PAGES = 1024
+# Instructions of SQLite between two signs of life while it checks a file.
+CHECK_STEPS = 1_000_000
 
 
-def back_up(
-    url: str, destination: Path, *, force: bool = False, report: Report = lambda _: None
-) -> int:
+def back_up(url: str, destination: Path, *, force: bool = False, report: Report = ignore) -> int:
     """Copy the database of `url` to `destination`, and return the copy's size in bytes.
 
     On Postgres the copy is a dump in the custom format. The keys of an encrypted database go into a
@@ -32,7 +33,7 @@ def back_up(
         url: The URL of the database.
         destination: The new file.
         force: Whether it replaces an existing file.
-        report: Gets a line for each table of a Postgres database.
+        report: Gets the progress.
 
     Raises:
         BackupFailed: there is no database, `destination` exists and `force` is not set, it cannot
@@ -50,7 +51,7 @@ def back_up(
 
                 backup_postgres.dump(url, partial, report)
                 backup_postgres.dump_keys(url, keys_beside(destination))
-            elif left_out := _copy(database_path(url), partial):
+            elif left_out := _copy(database_path(url), partial, report):
                 key_files.write(keys_beside(destination), left_out)
             _publish(partial, destination, force)
     except (sqlite3.Error, OSError) as error:
@@ -58,16 +59,14 @@ def back_up(
     return destination.stat().st_size
 
 
-def restore(
-    url: str, source: Path, *, force: bool = False, report: Report = lambda _: None
-) -> Path | None:
+def restore(url: str, source: Path, *, force: bool = False, report: Report = ignore) -> Path | None:
     """Put a backup in the place of the database of `url`, which no server uses.
 
     Args:
         url: The URL of the database. On Postgres it exists and is empty.
         source: What `back_up` has written.
         force: Whether it replaces an existing SQLite file, which is kept beside it.
-        report: Gets a line for each table of a Postgres database.
+        report: Gets the progress.
 
     Returns:
         The path of the SQLite file that was replaced.
@@ -85,12 +84,12 @@ def restore(
         backup_postgres.restore(url, source, report)
         return None
     try:
-        return _restore_file(database_path(url), source, force=force)
+        return _restore_file(database_path(url), source, force=force, report=report)
     except (sqlite3.Error, OSError) as error:
         raise BackupFailed(f"Cannot restore {source}: {error}") from error
 
 
-def _restore_file(target: Path, source: Path, *, force: bool) -> Path | None:
+def _restore_file(target: Path, source: Path, *, force: bool, report: Report) -> Path | None:
     ownership = Ownership(target)
     ownership.take()
     try:
@@ -105,8 +104,8 @@ def _restore_file(target: Path, source: Path, *, force: bool) -> Path | None:
                 ) as backup,
                 closing(sqlite3.connect(partial)) as copy,
             ):
-                backup.backup(copy)
-                _check_integrity(source, copy)
+                _copy_pages(backup, copy, report)
+                _check_integrity(source, copy, report)
             replaced = _set_aside(target)
             _publish(partial, target, force=False)
     finally:
@@ -142,22 +141,41 @@ def keys_beside(destination: Path) -> Path:
     return destination.with_name(f"{destination.name}.keys")
 
 
-def _copy(source: Path, partial: Path) -> list[Row]:
+def _copy(source: Path, partial: Path, report: Report) -> list[Row]:
     """Copy the database without its wrapped keys, and return these."""
     with (
         closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
         closing(sqlite3.connect(partial)) as copy,
     ):
-        # All pages in one read transaction, which does not block writers.
-        live.backup(copy)
+        _copy_pages(live, copy, report)
         # In WAL mode the copy would need a -wal file.
         copy.execute("PRAGMA journal_mode = DELETE")
         left_out = key_files.leave_out(copy)
-        _check_integrity(source, copy)
+        _check_integrity(source, copy, report)
     return left_out
 
 
-def _check_integrity(source: Path, copy: sqlite3.Connection) -> None:
+def _copy_pages(live: sqlite3.Connection, copy: sqlite3.Connection, report: Report) -> None:
+    [(size,)] = live.execute("PRAGMA page_size")
+
+    def step(_: int, remaining: int, total: int) -> None:
+        report(Progress("Copying", (total - remaining) * size, total * size, "bytes"))
+
+    # One read transaction around all steps, which does not block writers. Without it SQLite would
+    # begin the copy again after each write between two steps.
+    live.execute("BEGIN")
+    live.execute("SELECT 1 FROM sqlite_master").fetchone()
+    try:
+        live.backup(copy, pages=STEP_PAGES, progress=step)
+    finally:
+        live.rollback()
+
+
+def _check_integrity(source: Path, copy: sqlite3.Connection, report: Report) -> None:
+    def live() -> None:
+        report(Progress("Checking the copy", 0, 0))
+
+    copy.set_progress_handler(live, CHECK_STEPS)
     problems = [row[0] for row in copy.execute("PRAGMA integrity_check")]
     if problems != ["ok"]:
         raise BackupFailed(f"{source} is damaged: {'; '.join(problems[:5])}")

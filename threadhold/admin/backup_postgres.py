@@ -5,25 +5,32 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from psycopg import Connection, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 
 from langgraph_runtime_sql.database.url import postgres_dsn, shown
+from langgraph_runtime_sql.progress import Progress, Report
 from threadhold.admin import key_files
 from threadhold.admin.errors import BackupFailed
 
-Report = Callable[[str], None]
-
 # Row-level security hides every row from an ordinary role without this setting.
 _EVERYTHING = "-c threadhold.everything=on"
-# What the programs say with `--verbose` about the tables that they work on.
-_PROGRESS = ("dumping contents of table", "processing data for table")
+# What the programs say with `--verbose` when they begin with a table.
+_BEGINS = ("dumping contents of table", "processing data for table")
+# Its rows in the table of contents of a dump.
+_ROWS = " TABLE DATA "
 _KEYS = "tenant_keys"
 _TABLES = """
     SELECT relname FROM pg_class
     WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace LIMIT 1
+"""
+_COUNT = """
+    SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'r' AND c.relname != %s
+        AND n.nspname !~ '^pg_' AND n.nspname != 'information_schema'
 """
 
 
@@ -33,16 +40,29 @@ def dump(url: str, partial: Path, report: Report) -> None:
     Args:
         url: The URL of the database.
         partial: The new file.
-        report: Gets a line for each table.
+        report: Gets the progress, table by table.
 
     Raises:
         BackupFailed: `pg_dump` is missing, or has failed.
     """
     options = ("--format=custom", "--enable-row-security", "--no-owner", "--no-privileges")
     left_out = f"--exclude-table-data={_KEYS}"
-    _run("pg_dump", url, [*options, left_out, f"--file={partial}"], report)
-    # Reads the table of contents, so an incomplete file is noticed.
-    _run("pg_restore", url, ["--list", str(partial)], lambda _: None)
+    with _connected(url) as conn:
+        found = conn.execute(_COUNT, (_KEYS,)).fetchone()
+    tables = _Tables("Dumping", int(str(found[0])) if found else 0, report)
+    _run("pg_dump", url, [*options, left_out, f"--file={partial}"], tables.said)
+    tables.end()
+    # An incomplete file is noticed.
+    _contents(url, partial)
+
+
+def _contents(url: str, source: Path) -> list[str]:
+    """Return the table of contents of a dump.
+
+    Raises:
+        BackupFailed: `source` is no dump, or an incomplete one.
+    """
+    return _run("pg_restore", url, ["--list", str(source)], lambda _: None).splitlines()
 
 
 def dump_keys(url: str, destination: Path) -> int:
@@ -61,7 +81,7 @@ def restore(url: str, source: Path, report: Report) -> None:
     Args:
         url: The URL of the database, which exists.
         source: The dump.
-        report: Gets a line for each table.
+        report: Gets the progress, table by table.
 
     Raises:
         BackupFailed: the database has tables, `pg_restore` is missing, or it has failed.
@@ -74,7 +94,30 @@ def restore(url: str, source: Path, report: Report) -> None:
             )
     name = conninfo_to_dict(postgres_dsn(url)).get("dbname") or ""
     options = ["--single-transaction", "--no-owner", "--no-privileges", f"--dbname={name}"]
-    _run("pg_restore", url, [*options, str(source)], report)
+    count = sum(_ROWS in line for line in _contents(url, source))
+    tables = _Tables("Restoring", count, report)
+    _run("pg_restore", url, [*options, str(source)], tables.said)
+    tables.end()
+
+
+class _Tables:
+    """Count the tables with which a program begins."""
+
+    def __init__(self, phase: str, total: int, report: Report) -> None:
+        self._phase, self._total, self._report = phase, total, report
+        self._begun = 0
+
+    def said(self, line: str) -> None:
+        if line.startswith(_BEGINS):
+            # The one before is done.
+            self._tell(self._begun)
+            self._begun += 1
+
+    def end(self) -> None:
+        self._tell(self._total)
+
+    def _tell(self, done: int) -> None:
+        self._report(Progress(self._phase, done, self._total, "tables"))
 
 
 def _connected(url: str) -> "Connection[tuple[object, ...]]":
@@ -84,31 +127,48 @@ def _connected(url: str) -> "Connection[tuple[object, ...]]":
         raise BackupFailed(f"{shown(url)} cannot be reached: {error}") from error
 
 
-def _run(program: str, url: str, arguments: Sequence[str], report: Report) -> None:
+def _run(program: str, url: str, arguments: Sequence[str], said: Callable[[str], None]) -> str:
+    """Run a program of Postgres, and return its output.
+
+    Args:
+        program: Its name.
+        url: The URL of the database.
+        arguments: Its arguments.
+        said: Gets each line of its errors and notes, without the program's name.
+
+    Raises:
+        BackupFailed: it is missing, or has failed.
+    """
     path = shutil.which(program)
     if path is None:
         raise BackupFailed(
             f"There is no {program}. Install the client programs of Postgres, in the version of "
             "the server or later"
         )
-    with subprocess.Popen(
-        [path, "--verbose", "--no-password", *arguments],
-        env={**os.environ, **_environment(url)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
-        problems = []
+    problems = []
+    # A file, because a full pipe would block the program while its errors are read.
+    with (
+        TemporaryFile() as output,
+        subprocess.Popen(
+            [path, "--verbose", "--no-password", *arguments],
+            env={**os.environ, **_environment(url)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
         for line in process.stderr or ():
-            said = line.partition(": ")[2].strip()
-            if said.startswith(_PROGRESS):
-                report(said)
-            elif "error:" in line or "fatal:" in line.lower() or "detail:" in line.lower():
+            said(line.partition(": ")[2].strip())
+            if "error:" in line or "fatal:" in line.lower() or "detail:" in line.lower():
                 problems.append(line.strip())
+        process.wait()
+        output.seek(0)
+        content = output.read().decode(errors="replace")
     if process.returncode:
         raise BackupFailed("\n".join(problems[:5]) or f"{program} failed: {process.returncode}")
+    return content
 
 
 def _environment(url: str) -> dict[str, str]:
@@ -120,5 +180,7 @@ def _environment(url: str) -> dict[str, str]:
     for each in Conninfo.parse(postgres_dsn(url).encode()):
         if each.val is not None and each.envvar is not None:
             found[each.envvar.decode()] = each.val.decode()
+    # Their notes are read, so they must not be translated.
+    found["LC_ALL"] = "C"
     found["PGOPTIONS"] = f"{found.get('PGOPTIONS', '')} {_EVERYTHING}".strip()
     return found

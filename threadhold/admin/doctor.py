@@ -13,27 +13,36 @@ from langgraph_runtime_sql.database.sqlite.engine import (
 )
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
-from langgraph_runtime_sql.migrations import HEAD, open_database, revision
+from langgraph_runtime_sql.migrations import HEAD, open_database, revision, scripts
+from langgraph_runtime_sql.progress import Report, ignore
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tools import without_platform
 from threadhold.admin import findings
 from threadhold.admin.findings import CannotExamine, Finding, OpenDatabase, RepairRefused, owner_of
 
 
-def examine(url: str) -> list[Finding]:
+def examine(url: str, report: Report = ignore) -> list[Finding]:
     """Return all findings about the database of `url`, without changing it. A server may run.
+
+    Args:
+        url: The database.
+        report: Gets the progress.
 
     Raises:
         CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
     with opened(url) as database:
-        found: list[Finding] = database.read(partial(_examine, url, database))
+        found: list[Finding] = database.read(partial(_examine, url, database, report))
         return found
 
 
-def repair(url: str) -> list[Finding]:
+def repair(url: str, report: Report = ignore) -> list[Finding]:
     """Repair the database of `url`, and return all findings from before the repair.
+
+    Args:
+        url: The database.
+        report: Gets the progress.
 
     Raises:
         RepairRefused: a server owns the database.
@@ -43,8 +52,8 @@ def repair(url: str) -> list[Finding]:
     with opened(url) as database:
         if database.owner is not None:
             raise RepairRefused(f"Nothing was repaired: {database.owner}") from database.owner
-        found: list[Finding] = database.read(partial(_examine, url, database))
-        database.write(partial(findings.repair, findings=found))
+        found: list[Finding] = database.read(partial(_examine, url, database, report))
+        database.write(partial(findings.repair, findings=found, report=report))
         return found
 
 
@@ -72,9 +81,9 @@ def run(url: str, fn: Callable[[Connection], None], *, writes: bool = False) -> 
             database.write(fn)
 
 
-def _examine(url: str, database: OpenDatabase, conn: Connection) -> list[Finding]:
+def _examine(url: str, database: OpenDatabase, report: Report, conn: Connection) -> list[Finding]:
     check_version(url, database, conn)
-    return findings.examine(conn, served=database.owner is not None)
+    return findings.examine(conn, served=database.owner is not None, report=report)
 
 
 def check_version(url: str, database: OpenDatabase, conn: Connection) -> None:
@@ -83,11 +92,16 @@ def check_version(url: str, database: OpenDatabase, conn: Connection) -> None:
     Raises:
         CannotExamine: its schema has another version.
     """
-    if (found := database.revision(conn.raw)) != HEAD:
-        raise CannotExamine(
-            f"{shown(url)} has the schema version {found or '(none)'}, and this program needs "
-            f"{HEAD}: run `threadhold migrate` first."
-        )
+    if (found := database.revision(conn.raw)) == HEAD:
+        return
+    is_older = found is None or found in scripts()
+    remedy = (
+        "run `threadhold migrate` first" if is_older else "install the version that migrated it"
+    )
+    raise CannotExamine(
+        f"{shown(url)} has the schema version {found or '(none)'}, and this program needs {HEAD}: "
+        f"{remedy}."
+    )
 
 
 def opened(url: str) -> AbstractContextManager[OpenDatabase]:

@@ -27,11 +27,14 @@ from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.progress import Progress, Report, ignore
 from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
 from langgraph_runtime_sql.webhooks import outbox
 
+# Instructions of SQLite between two signs of life while it checks a file.
+CHECK_STEPS = 1_000_000
 # A live process renews its leases three times in this period.
 LEASE = timedelta(seconds=run_claim.LEASE_SECONDS)
 
@@ -89,26 +92,36 @@ def owner_of(take: Callable[[], None]) -> DatabaseInUse | None:
     return None
 
 
-def examine(conn: Connection, *, served: bool) -> list[Finding]:
+def examine(conn: Connection, *, served: bool, report: Report = ignore) -> list[Finding]:
     """Return all findings about a database, or only the damage if the file is damaged.
 
     Args:
+        conn: A connection in a transaction that sees one snapshot.
         served: Whether a process owns the database. Running runs with a valid lease are then
             no problem.
+        report: Gets the progress.
     """
-    return list(_damage(conn)) or [
-        *_role(conn),
-        *_references(conn),
-        *_runs(conn, served=served),
-        *_threads(conn),
-        *_labels(conn),
-        *_crons(conn),
-        *_webhooks(conn),
-        *_effects(conn, served=served),
-        *_checkpoints(conn),
-        *_parts(conn),
-        *_segments(conn),
-    ]
+    if damage := list(_damage(conn, report)):
+        return damage
+    checks: tuple[Iterator[Finding], ...] = (
+        _role(conn),
+        _references(conn),
+        _runs(conn, served=served),
+        _threads(conn),
+        _labels(conn, report),
+        _crons(conn),
+        _webhooks(conn),
+        _effects(conn, served=served),
+        _checkpoints(conn),
+        _parts(conn, report),
+        _segments(conn),
+    )
+    found: list[Finding] = []
+    for done, check in enumerate(checks):
+        report(Progress("Examining", done, len(checks), "checks"))
+        found += check
+    report(Progress("Examining", len(checks), len(checks), "checks"))
+    return found
 
 
 def _effects(conn: Connection, *, served: bool) -> Iterator[Finding]:
@@ -141,21 +154,26 @@ def _role(conn: Connection) -> Iterator[Finding]:
         )
 
 
-def repair(conn: Connection, findings: list[Finding]) -> None:
+def repair(conn: Connection, findings: list[Finding], report: Report = ignore) -> None:
     """Repair the findings in the transaction of `conn`, whose process owns the database.
 
     Call it within `tools.without_platform`, because repairs are operations of the runtime.
     """
-    for finding in findings:
-        if finding.repair is not None:
-            finding.repair(conn)
+    repairs = [finding.repair for finding in findings if finding.repair is not None]
+    for done, mend in enumerate(repairs, 1):
+        mend(conn)
+        report(Progress("Repairing", done, len(repairs), "findings"))
 
 
-def _damage(conn: Connection) -> Iterator[Finding]:
+def _damage(conn: Connection, report: Report) -> Iterator[Finding]:
     if conn.dialect_name == "sqlite":
+        conn.raw.set_progress_handler(
+            lambda: report(Progress("Reading the file", 0, 0)), CHECK_STEPS
+        )
         for (message,) in conn.raw.execute("PRAGMA integrity_check(20)"):
             if message != "ok":
                 yield Finding("database", "file", str(message), "restore a backup")
+        conn.raw.set_progress_handler(None, 0)
 
 
 def _references(conn: Connection) -> Iterator[Finding]:
@@ -226,9 +244,11 @@ def _threads(conn: Connection) -> Iterator[Finding]:
             yield Finding("thread", str(row["thread_id"]), why, remedy, rest)
 
 
-def _labels(conn: Connection) -> Iterator[Finding]:
+def _labels(conn: Connection, report: Report) -> Iterator[Finding]:
     wanted = ("thread_id", "metadata", "updated_at", "tenant")
-    for row in conn.fetchall(select(*(threads.c[name] for name in wanted))):
+    found = conn.fetchall(select(*(threads.c[name] for name in wanted)))
+    for done, row in enumerate(found, 1):
+        report(Progress("Examining metadata", done, len(found), "threads"))
         of_thread = thread_labels.c.thread_id == row["thread_id"]
         stored = {
             (label["key"], label["value"], label["period"], label["tenant"])
@@ -289,10 +309,11 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
         )
 
 
-def _parts(conn: Connection) -> Iterator[Finding]:
+def _parts(conn: Connection, report: Report) -> Iterator[Finding]:
     """Look for parts of checkpoints that are missing, and for those that nothing refers to."""
     found = checkpoint.run(conn, "SELECT DISTINCT thread_id FROM checkpoint_parts").fetchall()
-    for (thread_id,) in found:
+    for done, (thread_id,) in enumerate(found, 1):
+        report(Progress("Examining checkpoints", done, len(found), "threads"))
         missing, unused = checkpoint.examine_parts(conn, thread_id)
         if missing:
             yield Finding(

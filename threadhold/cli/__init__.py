@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import click
 
+from langgraph_runtime_sql.progress import Progress
 from threadhold import __version__
 from threadhold.cli import commands
 from threadhold.cli.dockerfile import dockerfile
@@ -15,11 +16,14 @@ from threadhold.cli.init import init
 from threadhold.cli.keys import keys
 from threadhold.cli.options import database_option
 from threadhold.cli.own import THREADHOLD
+from threadhold.cli.progress import ProgressLine
 from threadhold.program import Program
 
 __all__ = [
     "THREADHOLD",
     "Program",
+    "Progress",
+    "ProgressLine",
     "command_line",
     "database_option",
     "load_settings",

@@ -18,6 +18,7 @@ from threadhold.cli.options import (
     redis_option,
     settings_options,
 )
+from threadhold.cli.progress import ProgressLine
 from threadhold.cli.storage import storage
 from threadhold.cli.tenant import tenant
 from threadhold.cli.webhooks import webhooks
@@ -146,9 +147,11 @@ def migrate(
         move(program, load_settings(program.settings, **given), source)
         return
     from langgraph_runtime_sql.database.url import shown
+    from langgraph_runtime_sql.migrations.reporting import reporting
 
     settings = load_settings(program.settings, database_url=database_url)
-    program.migrate(settings.database_url)
+    with ProgressLine() as line, reporting(line.show):
+        program.migrate(settings.database_url)
     click.echo(f"{shown(settings.database_url)} is up to date")
 
 
@@ -163,7 +166,8 @@ def backup(settings: Settings, destination: Path, force: bool) -> None:
     """
     from threadhold.admin.backup import back_up, keys_beside
 
-    size = back_up(settings.database_url, destination, force=force, report=_note)
+    with ProgressLine() as line:
+        size = back_up(settings.database_url, destination, force=force, report=line.show)
     click.echo(f"{destination}: {size:,} bytes, integrity verified")
     if (keys := keys_beside(destination)).exists():
         click.echo(f"{keys}: its encryption keys. Keep only the newest, apart from the backups")
@@ -183,17 +187,14 @@ def restore(program: Program, settings: Settings, source: Path, force: bool) -> 
     from threadhold.admin.backup import keys_beside
     from threadhold.admin.backup import restore as put_back
 
-    replaced = put_back(settings.database_url, source, force=force, report=_note)
+    with ProgressLine() as line:
+        replaced = put_back(settings.database_url, source, force=force, report=line.show)
     if replaced is not None:
         click.echo(f"{replaced}: the database before")
     click.echo(f"{shown(settings.database_url)}: restored from {source}")
     if (keys := keys_beside(source)).exists():
         click.echo(f"Its encryption keys: `{program.name} keys import {keys}`")
     click.echo(f"Then check it: `{program.name} doctor`")
-
-
-def _note(line: str) -> None:
-    click.echo(line, err=True)
 
 
 @click.command()
@@ -210,8 +211,9 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
 
     url = settings.database_url
     use_keys(settings)
-    found = repair(url) if fix else []
-    remaining = examine(url)
+    with ProgressLine() as line:
+        found = repair(url, line.show) if fix else []
+        remaining = examine(url, line.show)
     if settings.redis_url is not None:
         from threadhold.admin import doctor_redis
 

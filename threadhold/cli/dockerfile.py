@@ -13,6 +13,8 @@ from threadhold.program import Program
 
 DEFAULT_PYTHON = "3.13"
 EXTRAS = "threadhold[postgres,redis]"
+# The newest version that is supported. `pg_dump` also dumps older servers, but no newer ones.
+POSTGRES = "18"
 
 _TEMPLATE = """\
 # Build it in the folder of {name}:
@@ -22,6 +24,13 @@ _TEMPLATE = """\
 # Execute runs:     docker run --env DATABASE_URL=postgresql://... my-agent worker
 FROM python:{python}-slim
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1
+# pg_dump and pg_restore, for `threadhold backup` and `restore`.
+RUN apt-get update \\
+    && apt-get install --yes --no-install-recommends postgresql-common \\
+    && /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y \\
+    && apt-get install --yes --no-install-recommends postgresql-client-{postgres} \\
+    && rm -rf /var/lib/apt/lists/*
+ENV PATH=/usr/lib/postgresql/{postgres}/bin:$PATH
 WORKDIR /app
 RUN ["python", "-m", "pip", "install", "{extras}"]
 {install}
@@ -65,6 +74,7 @@ def render(project: ConfigFile, content: dict[str, Any]) -> str:
     return _TEMPLATE.format(
         name=path.name,
         python=content.get("python_version") or DEFAULT_PYTHON,
+        postgres=POSTGRES,
         extras=EXTRAS,
         install="\n".join(_install(path.parent, content)),
         prefix=str(project.sections["http"].get("mount_prefix") or "").rstrip("/"),

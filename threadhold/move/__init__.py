@@ -4,8 +4,9 @@ The move reads all rows three times. It checks that Postgres can hold them, copi
 batches with the progress stored in the target, and compares both sides.
 """
 
+from langgraph_runtime_sql.progress import Progress
 from threadhold.move.errors import MoveFailed, MoveFinished, MoveRefused, Unmovable
-from threadhold.move.mover import Moved, Progress, move
+from threadhold.move.mover import Moved, move
 from threadhold.move.schema import Schema, runtime_schema
 
 __all__ = [

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import psycopg
 
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
+from langgraph_runtime_sql.progress import Progress, Report
 from langgraph_runtime_sql.store import postgres_rows
 from langgraph_runtime_sql.tenancy import row_security
 from threadhold.move import source, target
@@ -31,20 +31,6 @@ _ROWS_IN_MEMORY = 100_000
 _REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
 
 
-class Progress(NamedTuple):
-    """Progress of a move.
-
-    Attributes:
-        phase: `Checking`, `Moving` or `Comparing`; each phase reads all rows.
-        done: Rows that this phase has processed.
-        total: Number of all rows.
-    """
-
-    phase: str
-    done: int
-    total: int
-
-
 @dataclass(frozen=True)
 class Moved:
     """Result of a move.
@@ -62,7 +48,7 @@ def move(
     from_url: str,
     to_url: str,
     schemas: Sequence[Schema],
-    report: Callable[[Progress], None],
+    report: Report,
 ) -> Moved:
     """Move all data from a SQLite file into a Postgres database, or continue an interrupted move.
 
@@ -72,7 +58,8 @@ def move(
         from_url: `sqlite:///path/to/file.db`
         to_url: `postgresql://user:password@host/database`, an empty database.
         schemas: Tables to move besides langgraph's own.
-        report: Called with the progress.
+        report: Called with the progress of the phases `Checking`, `Moving` and `Comparing`, each of
+            which reads all rows.
 
     Raises:
         MoveRefused: a database is in use, of another version or kind, or not empty.
@@ -99,7 +86,7 @@ class _Move:
         opened_target: Target,
         to_url: str,
         schemas: Sequence[Schema],
-        report: Callable[[Progress], None],
+        report: Report,
     ) -> None:
         self.source, self.target, self.url = opened_source, opened_target, to_url
         self.schemas, self.report = schemas, report

@@ -21,7 +21,7 @@ from threadhold.host import prefix
 from threadhold.hosts import is_loopback
 from threadhold.http.answer_status import AnswerStatus
 from threadhold.program import Program
-from threadhold.serving import banner, connections, descriptors, logs, supervisor
+from threadhold.serving import banner, connections, descriptors, logs, stop_lines, supervisor
 from threadhold.serving.listen import bind
 from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
 from threadhold.serving.sockets import Socket
@@ -91,6 +91,8 @@ def serve(
             settings.body_timeout_seconds + connections.LINGER_SECONDS,
         )
         server = _Server(config(app, settings, host, port, guard), timer, on_started)
+        filtered = stop_lines.StopLines(lambda: server.should_exit)
+        logging.getLogger(stop_lines.LOGGER).addFilter(filtered)
         # uvicorn raises the signal again after it has stopped.
         with suppress(KeyboardInterrupt):
             server.run(sockets)

@@ -61,7 +61,7 @@ def test_healthy_redis_has_no_finding(url: str, address: str, by_environment: bo
 
 def assert_found(done: Result, where: str, why: str, remedy: str) -> None:
     assert done.exit_code == 1
-    [what, advice] = done.output.splitlines()
+    [what, advice] = done.stdout.splitlines()
     assert what.startswith(f"redis redis://{where}/0: ")
     assert why in what
     assert advice.startswith("    remedy: ")

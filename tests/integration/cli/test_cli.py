@@ -344,6 +344,25 @@ def test_project_is_served_at_its_mount_prefix(project: Path) -> None:
     assert json.loads(said.splitlines()[-1]) == ["/health", "/", "/assets/{name}", "/ok", "/api"]
 
 
+def test_probes_at_the_root_are_those_of_the_prefix(project: Path, tmp_path: Path) -> None:
+    """The manifests ask for them, whatever the prefix is."""
+    path = project / "langgraph.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "http": {"mount_prefix": "/api"}}))
+    manifest = (ROOT / "deploy" / "kubernetes" / "api.yaml").read_text()
+    probes = re.findall(r'httpGet: \{ path: "?(/[^",]+)', manifest)
+    assert set(probes) == {"/ok", "/ok?check_db=1"}
+    port = free_port()
+    asked = command("serve", path, tmp_path, port)
+    with running(asked, port, tmp_path, environment()) as server:
+        for probe in probes:
+            root = httpx.get(server.url + probe)
+            assert root.status_code == 200
+            assert root.json() == httpx.get(f"{server.url}/api{probe}").json()
+        checked = httpx.get(f"{server.url}/ok?check_db=1").json()["services"]["database"]
+        assert checked == "healthy"
+        assert httpx.get(f"{server.url}/info").status_code == 404
+
+
 def test_help_lists_each_command_and_no_hidden_option(tmp_path: Path) -> None:
     listed = run(threadhold("--help"), tmp_path).stdout
     for name in ("serve", "dev", "migrate", "backup"):

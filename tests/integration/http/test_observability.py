@@ -111,6 +111,39 @@ def lines(server: Running, event: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("each_database")
+def test_gauges_of_workers_are_those_of_the_moment(config: Path, tmp_path: Path) -> None:
+    """langgraph_api looks at them every few seconds only; alerts would see an idle process."""
+    gate = tmp_path / "gate"
+    body = {"assistant_id": "helper", "input": {"text": "hi", "wait": str(gate)}}
+    with (
+        serving(config, STATS_INTERVAL_SECS="600") as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+    ):
+
+        def look() -> tuple[float, float, float]:
+            text = http.get("/metrics").raise_for_status().text
+            named = (f"lg_api_workers_{name}" for name in ("max", "active", "available"))
+            most, active, available = (value(text, name) for name in named)
+            assert value(text, "threadhold_slots_active") == active
+            return most, active, available
+
+        assert look() == (100, 0, 100)
+        thread = http.post("/threads", json={}).json()["thread_id"]
+        path = f"/threads/{thread}/runs"
+        run = http.post(path, json=body).raise_for_status().json()["run_id"]
+        while http.get(f"{path}/{run}").json()["status"] != "running":
+            time.sleep(0.02)
+        assert look() == (100, 1, 99)
+        gate.touch()
+        http.get(f"{path}/{run}/join").raise_for_status()
+        deadline = time.monotonic() + PATIENCE
+        # The slot is free a moment after the answer.
+        while look() != (100, 0, 100):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("each_database")
 def test_metrics_and_lines_of_runs(config: Path) -> None:
     with serving(config) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         first = http.get("/metrics").text

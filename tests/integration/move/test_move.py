@@ -391,7 +391,9 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Moved:
     assert done.returncode == 0, done.stdout + done.stderr
     unchanged = first, digest(folder)
     answers_before = {**before, "cited": cited}
-    return Moved(folder, target, answers_before, ids, half, refused, done.stdout, unchanged)
+    return Moved(
+        folder, target, answers_before, ids, half, refused, done.stderr + done.stdout, unchanged
+    )
 
 
 @pytest.fixture(scope="module")

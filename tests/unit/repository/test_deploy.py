@@ -26,6 +26,9 @@ from my_agent.tutor.settings import TutorSettings
 from server.cli import main
 from server.settings import Settings
 from tests.support.processes import ROOT, running
+from tests.unit.repository.test_monitoring import problems
+from threadhold.cli.dockerfile import render
+from threadhold.config_file import read_config
 from threadhold.serving import heartbeat
 
 DEPLOY = ROOT / "deploy"
@@ -247,13 +250,31 @@ def test_image_installs_only_locked_packages() -> None:
 
 
 def test_image_runs_unprivileged_and_receives_signals() -> None:
-    made = re.findall(r"--[ug]id (\d+)", only("RUN").text)
+    [commands] = [each.text for each in IMAGE if each.name == "RUN" and "useradd" in each.text]
+    made = re.findall(r"--[ug]id (\d+)", commands)
     assert made and set(made) == {str(user())}
     assert user() > 0
     last = [each.name for each in IMAGE]
     assert last.index("USER") < last.index("ENTRYPOINT")
     assert only("ENTRYPOINT").text.startswith("[")
     assert only("CMD").text.startswith("[")
+
+
+def test_image_has_the_programs_for_backups_of_its_postgres() -> None:
+    """`pg_dump` refuses servers that are newer than itself."""
+    [installed] = [each.text for each in IMAGE if "postgresql-client" in each.text]
+    [version] = re.findall(r"postgresql-client-(\d+)", installed)
+    # Debian has older ones only.
+    assert installed.index("apt.postgresql.org.sh -y") < installed.index("postgresql-client-")
+    # Debian's wrappers in /usr/bin would choose a version themselves.
+    assert f"/usr/lib/postgresql/{version}/bin" in image_settings()["PATH"].split(":")
+    [served] = re.findall(r":pg(\d+)$", SERVICES["db"]["image"])
+    assert int(version) >= int(served)
+    # `threadhold dockerfile` prints the same.
+    printed = render(read_config(ROOT / "langgraph.json"), {}).replace("\\\n", " ")
+    assert installed in [line.removeprefix("RUN ") for line in printed.splitlines()]
+    assert f"ENV PATH=/usr/lib/postgresql/{version}/bin:$PATH" in printed
+    assert printed.index("postgresql-client-") < printed.index("USER ")
 
 
 def test_image_serves_on_its_exposed_port() -> None:
@@ -567,12 +588,15 @@ def test_documentation_says_how() -> None:
         assert path in README
 
 
-def test_scaler_names_the_worker_and_a_documented_metric() -> None:
-    scaler = yaml.safe_load((ROOT / "deploy" / "keda" / "worker.yaml").read_text())["spec"]
-    workers = (ROOT / "deploy" / "kubernetes" / "worker.yaml").read_text()
-    worker = next(yaml.safe_load_all(workers))
-    assert scaler["scaleTargetRef"]["name"] == worker["metadata"]["name"]
-    query = scaler["triggers"][0]["metadata"]["query"]
-    name = query.removeprefix("max(").removesuffix(")")
-    reference = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
-    assert name in reference
+def test_scaler_fits_the_workers_and_asks_for_metrics_that_exist() -> None:
+    scaler = yaml.safe_load((DEPLOY / "keda" / "worker.yaml").read_text())["spec"]
+    worker = ("Deployment", "threadhold-worker")
+    assert scaler["scaleTargetRef"]["name"] == worker[1]
+    # It takes the place of the autoscaler, whose number of pods the connections are planned for.
+    other = OBJECTS["HorizontalPodAutoscaler", worker[1]]["spec"]
+    limits = (scaler["minReplicaCount"], scaler["maxReplicaCount"])
+    assert limits == (other["minReplicas"], other["maxReplicas"])
+    [trigger] = [each["metadata"] for each in scaler["triggers"]]
+    assert problems(trigger["query"]) == []
+    assert "threadhold_queue_depth" in trigger["query"]
+    assert int(trigger["threshold"]) < int(environment(worker)["N_JOBS_PER_WORKER"])
