@@ -14,6 +14,7 @@ from langgraph_runtime_sql.checkpoint.history import (
     latest_version,
     missing_parts,
     prune_thread,
+    thread_ids,
 )
 from langgraph_runtime_sql.checkpoint.parts import in_use as in_parts
 from langgraph_runtime_sql.checkpoint.repeated import Repeated
@@ -42,5 +43,6 @@ __all__ = [
     "prune_thread",
     "run",
     "shown_values",
+    "thread_ids",
     "thread_storage",
 ]

@@ -14,7 +14,7 @@ from langgraph_runtime_sql.encryption import documents, envelope, keys
 from langgraph_runtime_sql.encryption.documents import SEALED
 
 
-class _Values(NamedTuple):
+class Values(NamedTuple):
     """A table with values of checkpoints: its key after the thread, and the value's column."""
 
     table: str
@@ -26,16 +26,16 @@ _PLACE = ("checkpoint_ns", "checkpoint_id")
 _WRITE = (*_PLACE, "task_id", "idx")
 VALUES = {
     "sqlite": (
-        _Values("checkpoints", _PLACE, "checkpoint"),
-        _Values("checkpoint_parts", ("id",), "value"),
-        _Values("writes", _WRITE, "value"),
-        _Values("run_writes", ("run_id", *_WRITE), "value"),
+        Values("checkpoints", _PLACE, "checkpoint"),
+        Values("checkpoint_parts", ("id",), "value"),
+        Values("writes", _WRITE, "value"),
+        Values("run_writes", ("run_id", *_WRITE), "value"),
     ),
     "postgresql": (
-        _Values("checkpoint_blobs", ("checkpoint_ns", "channel", "version"), "blob"),
-        _Values("checkpoint_parts", ("id",), "blob"),
-        _Values("checkpoint_writes", _WRITE, "blob"),
-        _Values("run_writes", ("run_id", *_WRITE), "blob"),
+        Values("checkpoint_blobs", ("checkpoint_ns", "channel", "version"), "blob"),
+        Values("checkpoint_parts", ("id",), "blob"),
+        Values("checkpoint_writes", _WRITE, "blob"),
+        Values("run_writes", ("run_id", *_WRITE), "blob"),
     ),
 }
 
@@ -84,7 +84,7 @@ def _plain(conn: Connection, thread_id: str, kind: str, data: bytes) -> tuple[st
     return sealing.Opener(SERIALIZED, conn, thread_id).plain(kind, bytes(data))
 
 
-def _values(conn: Connection, values: _Values, thread_id: str) -> Iterator[Any]:
+def _values(conn: Connection, values: Values, thread_id: str) -> Iterator[Any]:
     statement = (
         f"SELECT {', '.join(values.key)}, type, {values.value} FROM {values.table}"
         " WHERE thread_id = ?"
@@ -94,7 +94,7 @@ def _values(conn: Connection, values: _Values, thread_id: str) -> Iterator[Any]:
 
 
 def _write(
-    conn: Connection, values: _Values, key: tuple[Any, ...], typed: tuple[str, bytes]
+    conn: Connection, values: Values, key: tuple[Any, ...], typed: tuple[str, bytes]
 ) -> None:
     kind, data = sealing.writing(conn, key[0]).dumps_typed({"typed": typed})
     same = " AND ".join(f"{name} = ?" for name in ("thread_id", *values.key))

@@ -57,7 +57,7 @@ def _measure_postgres(conn: Connection, thread: str) -> dict[str, Any]:
             " WHERE thread_id = %s AND type LIKE '%%+parts%%' GROUP BY channel"
         )
     }
-    parts = _divided(_part_bytes(conn, thread), long)
+    parts = _divided(part_bytes(conn, thread), long)
     blobs = [(channel, count, size + parts.get(channel, 0)) for channel, count, size in blobs]
     by_channel: dict[str, dict[str, int]] = {}
     for channel, versions, size in sorted([*blobs, *inline]):
@@ -98,7 +98,7 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
             sizes[channel] = sizes.get(channel, 0) + len(_packed(value))
             version = checkpoint["channel_versions"].get(channel)
             versions.setdefault(channel, set()).add((ns, version))
-    stored = row_bytes + _part_bytes(conn, thread)
+    stored = row_bytes + part_bytes(conn, thread)
     sizes = _divided(max(stored - frame_bytes, 0), sizes)
     by_channel = {
         channel: {"versions": len(versions[channel]), "bytes": size}
@@ -116,7 +116,8 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
     )
 
 
-def _part_bytes(conn: Connection, thread: str) -> int:
+def part_bytes(conn: Connection, thread: str) -> int:
+    """Return the bytes of the parts of a thread's checkpoints."""
     statement = (
         "SELECT coalesce(sum(length(id) + length({value})), 0) FROM checkpoint_parts"
         " WHERE thread_id = ?"

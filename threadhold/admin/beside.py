@@ -1,9 +1,10 @@
 """Beside a server: run operations of the runtime in a command, on a database that may be served."""
 
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -40,6 +41,39 @@ async def beside_server(url: str) -> AsyncIterator[None]:
                 yield
         finally:
             await database.stop()
+
+
+@contextmanager
+def opened_beside_server(url: str) -> Iterator[Database]:
+    """Open a database for blocking transactions; servers may use it at the same time.
+
+    Args:
+        url: As in `LangGraphPlatform`.
+
+    Raises:
+        DatabaseInUse: a move reads from or writes to the database.
+        RuntimeSqlError: it cannot be opened.
+    """
+    with shared_lock(url):
+        database = open_database(url, exclusive=False)
+        database.migrate()
+        database.start_threads()
+        try:
+            with without_platform(database):
+                yield database
+        finally:
+            database.close()
+
+
+def vacuum(url: str) -> None:
+    """Write a SQLite file again without its free pages. Other writes wait.
+
+    Raises:
+        sqlite3.OperationalError: a server kept the file locked.
+    """
+    with closing(sqlite3.connect(database_path(url), timeout=60, isolation_level=None)) as raw:
+        raw.execute("VACUUM")
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _check_file(url: str) -> None:

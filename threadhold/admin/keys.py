@@ -1,8 +1,6 @@
 """Keys: rotate the keys of an encrypted database, and encrypt the rows that are not (`keys`)."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -25,9 +23,8 @@ from langgraph_runtime_sql.database.schema import (
     threads,
     webhooks,
 )
-from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.statements import InsertNew, Row
-from langgraph_runtime_sql.database.url import database_path, is_postgres
+from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.encryption import keys, master
 from langgraph_runtime_sql.encryption.documents import (
     is_current,
@@ -37,10 +34,9 @@ from langgraph_runtime_sql.encryption.documents import (
 )
 from langgraph_runtime_sql.encryption.envelope import Key
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.migrations import open_database
 from langgraph_runtime_sql.store.batch import tables_of
 from langgraph_runtime_sql.store.sealing import tenant_of
-from langgraph_runtime_sql.tools import without_platform
+from threadhold.admin.beside import opened_beside_server, vacuum
 
 # Rows, and threads with their checkpoints, in one transaction. Other writes wait for it on SQLite.
 PAGE = 100
@@ -63,7 +59,8 @@ def rotate(url: str) -> int:
         NoKey: LANGGRAPH_AES_KEY is not set.
         CannotDecrypt: a data key is wrapped with a master key that is not configured.
     """
-    with _opened(url) as (database, newest):
+    newest = _newest()
+    with opened_beside_server(url) as database:
         return database.write_sync(partial(_rewrap, newest=newest))
 
 
@@ -83,7 +80,8 @@ def encrypt(url: str, report: Report, *, new_keys: bool = False) -> int:
     Raises:
         NoKey, CannotDecrypt: as in `rotate`.
     """
-    with _opened(url) as (database, newest):
+    newest = _newest()
+    with opened_beside_server(url) as database:
         database.read_sync(keys.check)
         if new_keys:
             database.write_sync(partial(_add_versions, newest=newest))
@@ -95,24 +93,16 @@ def encrypt(url: str, report: Report, *, new_keys: bool = False) -> int:
                 report(name, changed)
             total += changed
     if not is_postgres(url):
-        _vacuum(url)
+        # Free pages still hold replaced rows.
+        vacuum(url)
     return total
 
 
-@contextmanager
-def _opened(url: str) -> Iterator[tuple[Database, bytes]]:
+def _newest() -> bytes:
     newest = master.current()
     if newest is None:
         raise NoKey("Set LANGGRAPH_AES_KEY to the master key: 16, 24 or 32 bytes")
-    with shared_lock(url):
-        database = open_database(url, exclusive=False)
-        database.migrate()
-        database.start_threads()
-        try:
-            with without_platform(database):
-                yield database, newest
-        finally:
-            database.close()
+    return newest
 
 
 def _rewrap(conn: Connection, newest: bytes) -> int:
@@ -250,14 +240,3 @@ def _threads(conn: Connection, after: Any) -> tuple[int, Any]:
     ).fetchall()
     count = sum(reseal_thread(conn, thread_id) for (thread_id,) in found)
     return count, found[-1][0] if len(found) == THREADS else None
-
-
-def _vacuum(url: str) -> None:
-    """Rewrite the file, whose free pages still hold replaced rows.
-
-    Raises:
-        sqlite3.OperationalError: a server kept the file locked.
-    """
-    with closing(sqlite3.connect(database_path(url), timeout=60, isolation_level=None)) as raw:
-        raw.execute("VACUUM")
-        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import click
 
 from threadhold.cli.audit import audit
+from threadhold.cli.compact import compact
 from threadhold.cli.effects import effects
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.keys import use_keys
@@ -237,6 +238,7 @@ ALL = (
     backup,
     restore,
     doctor,
+    compact,
     storage,
     audit,
     tenant,

@@ -16,12 +16,13 @@ from langgraph_runtime_sql.checkpoint.parts.rows import (
     missing,
     unused,
 )
-from langgraph_runtime_sql.checkpoint.parts.values import PartsReader, PartsWriter
+from langgraph_runtime_sql.checkpoint.parts.values import LONG, PartsReader, PartsWriter
 
 __all__ = [
     "COPY",
     "ENABLE",
     "KIND_SUFFIX",
+    "LONG",
     "TABLE",
     "DamagedCheckpoint",
     "PartsReader",
