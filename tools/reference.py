@@ -180,14 +180,15 @@ def arguments(command: click.Command) -> Iterator[tuple[str, str, str]]:
 def cli_page() -> str:
     """Make the page of commands and their options, from click."""
     main, app = load(COMMAND), load(APP_COMMAND)
-    own = {name: each for name, each in app.commands.items() if name not in main.commands}
+    shared = {name: each for name, each in main.commands.items() if not each.hidden}
+    own = {name: each for name, each in app.commands.items() if name not in shared}
     parts = [
         "# Command line\n",
         (
             "`threadhold COMMAND --help` prints the same. Each command reads the "
             "[settings](settings.md); an option overrides the variable.\n"
         ),
-        *command_sections("threadhold", main.commands),
+        *command_sections("threadhold", shared),
         "## The example application\n",
         "`python -m server` has the commands above and its own.\n",
         *command_sections("python -m server", own),

@@ -47,6 +47,7 @@ def main() -> None:
         measure(clean)
         step("write, test and serve a project", lambda: serve_new_project(clean, folder))
         step("name a missing extra", lambda: name_missing_extra(clean, folder))
+        step("name the place of ingest", lambda: name_app_commands(clean, folder))
         project = make_project(folder / "layouts")
         step("serve a project with our names", lambda: serve_layouts(clean, project))
         if not asked_for.core_only:
@@ -105,6 +106,13 @@ def name_missing_extra(clean: Environment, folder: Path) -> None:
     )
     said = "pip install 'threadhold[postgres]'" in refused.stdout
     check(said and "Traceback" not in refused.stdout, refused.stdout)
+
+
+def name_app_commands(clean: Environment, folder: Path) -> None:
+    """Commands of the example application, which is not in the wheel, are one sentence, too."""
+    refused = clean.run("threadhold", "ingest", "documents", folder=folder)
+    said = "python -m server ingest" in refused.stdout and "Traceback" not in refused.stdout
+    check(said and refused.returncode == 2, refused.stdout)
 
 
 def serve_layouts(clean: Environment, project: Path) -> None:

@@ -9,7 +9,7 @@ import click
 
 from langgraph_runtime_sql.progress import Progress
 from threadhold import __version__
-from threadhold.cli import commands
+from threadhold.cli import app_only, commands
 from threadhold.cli.dockerfile import dockerfile
 from threadhold.cli.group import ProgramGroup, load_settings, pass_program
 from threadhold.cli.init import init
@@ -48,4 +48,4 @@ def command_line(program: Program, more: Iterable[click.Command] = ()) -> Progra
     return click.version_option(__version__, prog_name="threadhold")(group)
 
 
-main = command_line(THREADHOLD, [init, dockerfile])
+main = command_line(THREADHOLD, [init, dockerfile, *app_only.COMMANDS])
