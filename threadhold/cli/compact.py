@@ -3,6 +3,7 @@
 import click
 
 from langgraph_runtime_sql.database.url import is_postgres
+from threadhold.admin.compact import compact as store_again
 from threadhold.cli.keys import use_keys
 from threadhold.cli.options import database_option, settings_options
 from threadhold.cli.progress import ProgressLine, amount
@@ -19,8 +20,6 @@ def compact(settings: Settings, shrink: bool) -> None:
     command continues. A SQLite file keeps its size, and new data takes the freed room, unless --shrink
     writes it again. Other writes wait for that.
     """
-    from threadhold.admin.compact import compact as store_again
-
     use_keys(settings)
     with ProgressLine() as line:
         done = store_again(settings.database_url, line.show, shrink=shrink)
