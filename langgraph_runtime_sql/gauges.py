@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, case, func, literal_column, select
 
-from langgraph_runtime_sql import metrics, runtime
+from langgraph_runtime_sql import metrics, runtime, storage_gauges
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
@@ -120,6 +120,7 @@ def gauges() -> Gauges:
     """Return the gauges; the first call registers them."""
     from prometheus_client import Gauge
 
+    storage_gauges.gauges()
     slots = Gauge("threadhold_slots", "Runs that this process may execute at once")
     active = Gauge("threadhold_slots_active", "Runs that this process executes now: its leases")
     slots.set_function(lambda: metrics.workers.max)
@@ -149,6 +150,7 @@ class _Sampler:
         self._sampled = self._sized = float("-inf")
         self._lock: asyncio.Lock | None = None
         self._log = _LogSize()
+        self._storage = storage_gauges.StorageSizes()
 
     async def sample(self) -> None:
         """Set the gauges from the database, unless they are fresh, and those of workers."""
@@ -165,6 +167,8 @@ class _Sampler:
                 found = await database.read(lambda conn: _read(conn, with_size=with_size))
                 if with_size and database.dialect_name == "sqlite":
                     found["events"] = await self._log.look(database)
+                if with_size:
+                    await self._storage.look(database)
             shown = gauges()
             shown.depth.set(found["depth"])
             shown.oldest.set(found["oldest"])
