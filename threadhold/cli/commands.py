@@ -219,9 +219,11 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         from threadhold.admin import doctor_redis
 
         remaining += doctor_redis.examine(settings.redis_url, settings.redis_prefix)
-    for finding in [*found, *(each for each in remaining if each not in found)]:
+    # Each once; there may be as many as threads.
+    unrepaired = set(remaining)
+    for finding in dict.fromkeys([*found, *remaining]):
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
-        click.echo(f"    {'remedy' if finding in remaining else 'repaired'}: {finding.remedy}")
+        click.echo(f"    {'remedy' if finding in unrepaired else 'repaired'}: {finding.remedy}")
     if not found and not remaining:
         click.echo(f"{shown(url)}: nothing is wrong")
     if remaining:
