@@ -1,7 +1,8 @@
 """The lower bound: the echo graph with a stock saver, AsyncSqliteSaver or AsyncPostgresSaver.
 
-It runs in its own process. For each line `count` on stdin, it times `count` invocations, so that
-the parent can alternate between it and the servers.
+It runs in its own process. For each line on stdin it times invocations, so that the parent can
+alternate between it and the servers: `{"count": n}` times n, each on a new thread;
+`{"thread": id, "messages": [...]}` times one; `{"thread": id, "fill": [...]}` adds messages to a thread.
 """
 
 import asyncio
@@ -51,10 +52,22 @@ class Bare:
         Raises:
             RuntimeError: the child process has ended.
         """
+        return await self._ask({"count": count})
+
+    async def turn(self, thread: str, messages: list[Any]) -> float:
+        """Time an invocation on a thread, in seconds. Errors: `seconds`."""
+        [taken] = await self._ask({"thread": thread, "messages": messages})
+        return taken
+
+    async def fill(self, thread: str, messages: list[Any]) -> None:
+        """Add messages to the state of a thread. Errors: `seconds`."""
+        await self._ask({"thread": thread, "fill": messages})
+
+    async def _ask(self, command: dict[str, Any]) -> list[float]:
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise RuntimeError("the bare graph's process was started without pipes")
-        stdin.write(f"{count}\n".encode())
+        stdin.write(orjson.dumps(command) + b"\n")
         line = await stdout.readline()
         if not line:
             raise RuntimeError("the bare graph's process ended early: see its output above")
@@ -62,23 +75,31 @@ class Bare:
 
 
 async def serve(database: str) -> None:
-    from langchain_core.messages import HumanMessage
-
     from bench.graphs.echo import builder
 
     async with _saver(database) as saver:
         graph = builder.compile(checkpointer=saver)
         while line := await asyncio.to_thread(sys.stdin.readline):
-            taken = []
-            for n in range(int(line)):
-                begun = time.perf_counter()
-                await graph.ainvoke(
-                    {"messages": [HumanMessage(content=f"hello {n}")]},
-                    {"configurable": {"thread_id": str(uuid4())}},
-                )
-                taken.append(time.perf_counter() - begun)
+            taken = await _execute(graph, orjson.loads(line))
             sys.stdout.buffer.write(orjson.dumps(taken) + b"\n")
             sys.stdout.buffer.flush()
+
+
+async def _execute(graph: Any, command: dict[str, Any]) -> list[float]:
+    if "fill" in command:
+        config = {"configurable": {"thread_id": command["thread"]}}
+        await graph.aupdate_state(config, {"messages": command["fill"]}, as_node="answer")
+        return []
+    if "thread" in command:
+        return [await _invoke(graph, command["thread"], command["messages"])]
+    hello = [{"role": "user", "content": "hello"}]
+    return [await _invoke(graph, str(uuid4()), hello) for _ in range(command["count"])]
+
+
+async def _invoke(graph: Any, thread: str, messages: list[Any]) -> float:
+    begun = time.perf_counter()
+    await graph.ainvoke({"messages": messages}, {"configurable": {"thread_id": thread}})
+    return time.perf_counter() - begun
 
 
 @asynccontextmanager
