@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from bench import measures, measures_events, measures_postgres, measures_storage
+from bench import measures, measures_cost, measures_events, measures_postgres, measures_storage
 from bench.report import Line
 from bench.stage import Stage
 
@@ -27,6 +27,8 @@ MEASURES: dict[str, Measure] = {
     "event-kill": measures_events.kill,
     "event-processes": measures_events.across,
     "event-followers": measures_events.followers,
+    "floor": measures_cost.first_token,
+    "cpu": measures_cost.cpu,
     "long-turns": measures_storage.turns,
     "long-thread": measures_storage.long_thread,
     "long-history": measures_storage.history,

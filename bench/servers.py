@@ -62,9 +62,11 @@ def stock_command(port: int) -> list[str]:
     return [langgraph, "dev", *flags, "--port", str(port), "--config", "langgraph.json"]
 
 
-def our_command(port: int, database_url: str, config: str) -> list[str]:
+def our_command(
+    port: int, database_url: str, config: str, program: Sequence[str] = ()
+) -> list[str]:
     flags = ["--config", config, "--port", str(port), "--database-url", database_url]
-    return [sys.executable, "-m", "server", "serve", *flags]
+    return [*(program or (sys.executable, "-m", "server", "serve")), *flags]
 
 
 @asynccontextmanager
@@ -84,6 +86,7 @@ async def ours(
     flags: Sequence[str] = (),
     port: int | None = None,
     code: Path = ROOT,
+    program: Sequence[str] = (),
     **env: str,
 ) -> AsyncIterator[Server]:
     """Start our server, and stop it on exit.
@@ -96,12 +99,25 @@ async def ours(
         flags: further arguments of the command.
         port: to listen on; None: a free one.
         code: the checkout of this project that is served.
+        program: the command that serves; default: the server's own.
         env: environment variables.
     """
     port = port or free_port()
     url = database_url or f"sqlite:///{scratch / name.replace(' ', '-')}-{port}.db"
-    command = [*our_command(port, url, config), *flags]
+    command = [*our_command(port, url, config, program), *flags]
     async with _running(name, command, port, scratch, {"PYTHONPATH": str(code), **env}) as server:
+        yield server
+
+
+@asynccontextmanager
+async def floor(scratch: Path) -> AsyncIterator[Server]:
+    """Start the app of `bench.floor`, and stop it on exit."""
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "bench.floor:app", "--port", str(port)]
+    env = {"FLOOR_FILE": str(scratch / f"floor-{port}.db")}
+    async with _running(
+        "floor", [*command, "--log-level", "warning"], port, scratch, env
+    ) as server:
         yield server
 
 
