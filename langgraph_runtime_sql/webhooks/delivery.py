@@ -34,6 +34,9 @@ SWEEP_SECONDS = 15.0
 FIRST_RETRY_SECONDS = 5.0
 MAX_RETRY_SECONDS = 3 * 3600.0
 STOP_SECONDS = 3.0
+# After the other redirects a client sends a GET, so the webhook would be lost.
+KEEP_BODY = (HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT)
+MAX_REDIRECTS = 5
 EXPIRE_SECONDS = 3600.0
 
 
@@ -86,12 +89,10 @@ class Delivery:
         database = self._runtime.database
         free = TOGETHER - len(self._active)
         if free > 0:
-            counts = Counter(name for name in self._active.values() if name is not None)
-            busy = [name for name, count in counts.items() if count >= TOGETHER_OF_TENANT]
-            # No more than one tenant may have.
-            limit = min(free, TOGETHER_OF_TENANT)
+            active = Counter(name for name in self._active.values() if name is not None)
+            claim = partial(outbox.claim, limit=free, active=active, most=TOGETHER_OF_TENANT)
             if await database.read(outbox.next_due) is not None:
-                for row in await database.write(partial(outbox.claim, limit=limit, busy=busy)):
+                for row in await database.write(claim):
                     self._start(row)
         if elapsed() >= self._expires:
             self._expires = elapsed() + EXPIRE_SECONDS
@@ -152,6 +153,8 @@ class Delivery:
         if answer.status_code == HTTPStatus.GONE:
             return "HTTP 410: the receiver wants no more", None
         asked = retry_after(answer.headers.get("retry-after"))
+        if answer.has_redirect_location:
+            return f"HTTP {answer.status_code}: only 307 and 308 redirect the body", retry_in
         return f"HTTP {answer.status_code}", max(retry_in, asked)
 
     def _request(self, row: Row) -> tuple[bytes, dict[str, str]]:
@@ -191,16 +194,17 @@ def retry_after(header: str | None) -> float:
     """Return the seconds of the header `Retry-After`, at most a day; 0 without or with a bad one."""
     if header is None:
         return 0.0
+    longest = outbox.GIVE_UP.total_seconds()
+    if header.isascii() and header.isdigit():
+        # A number of any length, which `float` and `int` refuse.
+        return min(float(header), longest)
     try:
-        seconds = float(int(header))
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(header)
-        except ValueError:
-            return 0.0
+        date = parsedate_to_datetime(header)
         aware = date if date.tzinfo else date.replace(tzinfo=UTC)
         seconds = (aware - datetime.now(UTC)).total_seconds()
-    return min(max(0.0, seconds), outbox.GIVE_UP.total_seconds())
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(0.0, seconds), longest)
 
 
 def _scope_of(tenant: str | None) -> scope.Scope:
@@ -218,6 +222,14 @@ async def _post(url: str, body: bytes, headers: dict[str, str]) -> httpx.Respons
     holder = (
         get_loopback_client() if url.startswith("/") else await webhook.ensure_webhook_http_client()
     )
-    async with holder.client.stream("POST", url, content=body, headers=headers) as answer:
-        found: httpx.Response = answer
-    return found
+    client: httpx.AsyncClient = holder.client
+    request = client.build_request("POST", url, content=body, headers=headers)
+    for _ in range(MAX_REDIRECTS + 1):
+        # httpx itself would read the whole body of a redirect, which may be endless.
+        answer = await client.send(request, stream=True, follow_redirects=False)
+        await answer.aclose()
+        if answer.status_code not in KEEP_BODY or answer.next_request is None:
+            return answer
+        request = answer.next_request
+        await webhook.validate_webhook_url_or_raise(str(request.url))
+    raise httpx.TooManyRedirects(f"more than {MAX_REDIRECTS} redirects", request=request)

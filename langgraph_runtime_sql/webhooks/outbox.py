@@ -5,6 +5,7 @@ is a dead letter, which stays until somebody replays it, or for `KEEP_DEAD`.
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -146,16 +147,38 @@ def complete(conn: Connection, run_id: UUID, outcome: Mapping[str, Any]) -> None
         conn.after_commit(wake)
 
 
-def claim(conn: Connection, limit: int, busy: Collection[str]) -> list[Row]:
+def claim(conn: Connection, limit: int, active: Mapping[str, int], most: int) -> list[Row]:
     """Claim due webhooks, the longest due first.
 
     Args:
         limit: The maximum number.
-        busy: Tenants to pass over, because they have enough deliveries under way.
+        active: The number of deliveries under way of each tenant.
+        most: The maximum of deliveries under way of one tenant, with the claimed ones.
     """
     now = conn.now()
-    candidates = conn.fetchall(
-        select(webhooks.c.webhook_id)
+    counts = Counter(active)
+    won: list[UUID] = []
+    while len(won) < limit:
+        before = len(won)
+        for tenant, key in _due(conn, limit - before, [t for t in counts if counts[t] >= most]):
+            # Another process may have been faster.
+            if (tenant is None or counts[tenant] < most) and conn.execute(
+                _CLAIM, {"key": key, "now": now, "until": now + CLAIM}
+            ):
+                won.append(key)
+                if tenant is not None:
+                    counts[tenant] += 1
+        if len(won) == before:
+            break
+    found = (conn.fetchone(_BY_ID, {"key": key}) for key in won)
+    return [row for row in found if row is not None]
+
+
+def _due(conn: Connection, limit: int, busy: Collection[str]) -> list[tuple[str | None, UUID]]:
+    """Return tenant and id of due webhooks, the longest due first, except of `busy` tenants."""
+    now = conn.now()
+    rows = conn.fetchall(
+        select(webhooks.c.tenant, webhooks.c.webhook_id)
         .where(
             webhooks.c.status == "pending",
             webhooks.c.due_at <= now,
@@ -165,12 +188,7 @@ def claim(conn: Connection, limit: int, busy: Collection[str]) -> list[Row]:
         .order_by(webhooks.c.due_at)
         .limit(limit)
     )
-    keys = [row["webhook_id"] for row in candidates]
-    won = [
-        key for key in keys if conn.execute(_CLAIM, {"key": key, "now": now, "until": now + CLAIM})
-    ]
-    found = (conn.fetchone(_BY_ID, {"key": key}) for key in won)
-    return [row for row in found if row is not None]
+    return [(row["tenant"], row["webhook_id"]) for row in rows]
 
 
 def delivered(conn: Connection, row: Row) -> None:

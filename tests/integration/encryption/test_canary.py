@@ -15,6 +15,7 @@ from psycopg import sql
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.shared_lock import shared_lock
 from my_agent.database import ProductDatabase
+from tests.chaos.victim import write_config
 from tests.support import databases
 from tests.support.processes import GRAPHS, Running, environment, free_port, threadhold
 from tests.support.served import Api, client, served
@@ -36,7 +37,8 @@ def folder(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Running]:
-    with served(folder, LANGGRAPH_AES_KEY=KEY) as started:
+    config = write_config(folder)
+    with served(folder, config, LANGGRAPH_AES_KEY=KEY, ALLOW_PRIVATE_WEBHOOKS="true") as started:
         yield started
 
 
@@ -77,6 +79,10 @@ async def test_typed_text_is_in_no_byte_of_the_database(api: Api, folder: Path) 
     )
     assert await api.ended(thread, run) == "success"
     await api.post(f"/threads/{thread}/state", {"values": {"value": f"{CANARY} update"}})
+    # A webhook that waits for its receiver, with the values of the run.
+    hooked = await api.thread()
+    refused = {"webhook": f"http://127.0.0.1:9/{CANARY}"}
+    assert await api.ended(hooked, await api.run(hooked, "echo", message, **refused)) == "success"
     # An error, an interrupt with its answer, a queued run, and a stateless one.
     failed = await api.thread()
     failing = {"message": f"{CANARY} error"}

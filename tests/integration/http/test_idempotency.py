@@ -23,7 +23,13 @@ def data(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(data: Path) -> Iterator[str]:
+def redis(each_database: str, request: pytest.FixtureRequest) -> str | None:
+    """Give the Redis that several processes need."""
+    return None if each_database == "sqlite" else str(request.getfixturevalue("redis_url"))
+
+
+@pytest.fixture(scope="module")
+def url(data: Path, redis: str | None) -> Iterator[str]:
     project = {
         "graphs": {"echo": f"{GRAPHS}/echo.py:graph"},
         "auth": {"path": f"{GRAPHS}/tenant_auth.py:auth"},
@@ -31,7 +37,7 @@ def url(data: Path) -> Iterator[str]:
     }
     file = data.parent / "langgraph.json"
     file.write_text(json.dumps(project))
-    with served(data.parent, file) as server:
+    with served(data.parent, file, redis_url=redis) as server:
         yield server.url
 
 
@@ -39,6 +45,22 @@ def url(data: Path) -> Iterator[str]:
 def api(url: str) -> Iterator[httpx.Client]:
     headers = {"x-user": "ada", "x-tenant": secrets.token_hex(4)}
     with httpx.Client(base_url=url, timeout=60, headers=headers) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def second(url: str, data: Path, redis: str | None) -> Iterator[str]:
+    """Give the address of another process on the database; on SQLite there is only one."""
+    if redis is None:
+        yield url
+        return
+    with served(data.parent, data.parent / "langgraph.json", redis_url=redis) as server:
+        yield server.url
+
+
+@pytest.fixture
+def other(second: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=second, timeout=60, headers={"x-user": "ada"}) as client:
         yield client
 
 
@@ -78,15 +100,46 @@ def test_concurrent_repetitions_create_one_run(api: httpx.Client) -> None:
     assert len(runs_of(api, thread)) == 1
 
 
-@pytest.mark.parametrize("end", ["stream", "wait"])
-def test_repeated_stream_is_409_and_names_the_run(api: httpx.Client, end: str) -> None:
+@pytest.mark.parametrize("prefix", ["/runs", "/threads/{thread}/runs"])
+@pytest.mark.parametrize("end", ["", "/stream", "/wait"])
+def test_repetition_in_another_process_starts_no_second_run(
+    api: httpx.Client, other: httpx.Client, prefix: str, end: str
+) -> None:
     thread, header = api.post("/threads", json={}).json()["thread_id"], key()
-    path = f"/threads/{thread}/runs/{end}"
-    assert api.post(path, json=RUN, headers=header).status_code == 200
-    again = api.post(path, json=RUN, headers=header)
-    [run] = runs_of(api, thread)
-    assert again.status_code == 409
-    assert run["run_id"] in again.json()["detail"]
+    other.headers["x-tenant"] = api.headers["x-tenant"]
+    path = prefix.format(thread=thread) + end
+    body = {**RUN, "stream_resumable": True}
+    if prefix == "/runs":
+        body["on_completion"] = "keep"
+
+    def post(client: httpx.Client) -> httpx.Response:
+        return client.post(path, json=body, headers=header)
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(post, (api, other)))
+    answers.append(post(other))
+    assert [answer.status_code for answer in answers] == [200] * 3, [a.text for a in answers]
+    again = sorted(answer.headers.get("idempotent-replayed", "") for answer in answers)
+    assert again == ["", "true", "true"]
+    runs = [
+        run
+        for found in api.post("/threads/search", json={}).json()
+        for run in runs_of(api, found["thread_id"])
+    ]
+    assert len(runs) == 1
+    if end == "":
+        assert {answer.json()["run_id"] for answer in answers} == {runs[0]["run_id"]}
+    elif end == "/wait":
+        assert [answer.json()["value"] for answer in answers] == [answers[0].json()["value"]] * 3
+    else:
+        # The same events with the same ids, from the first.
+        assert len({"".join(_events(answer)) for answer in answers}) == 1
+        assert runs[0]["run_id"] in answers[0].text
+
+
+def _events(answer: httpx.Response) -> list[str]:
+    """Return the ids and data of a stream."""
+    return [line for line in answer.text.splitlines() if line.startswith(("event:", "data:"))]
 
 
 def test_same_key_with_another_body_is_422(api: httpx.Client) -> None:
@@ -133,6 +186,14 @@ def test_key_ends_after_a_day(api: httpx.Client, data: Path) -> None:
     assert again.json()["thread_id"] != first
 
 
-@pytest.mark.parametrize("name", ["", "x" * 256])
+@pytest.mark.parametrize("name", ["", "x" * 256, "x" * 10_000])
 def test_empty_or_long_key_is_422(api: httpx.Client, name: str) -> None:
-    assert api.post("/threads", json={}, headers={"idempotency-key": name}).status_code == 422
+    answer = api.post("/threads", json={}, headers={"idempotency-key": name})
+    assert (answer.status_code, "1 to 255" in answer.json()["detail"]) == (422, True)
+
+
+def test_key_may_be_any_characters(api: httpx.Client) -> None:
+    header = {"idempotency-key": "clé-\u20ac 钥匙 " + secrets.token_hex(4)}
+    raw = {name.encode(): value.encode() for name, value in header.items()}
+    first, again = (api.post("/threads", json={}, headers=raw).json() for _ in range(2))
+    assert first["thread_id"] == again["thread_id"]

@@ -64,4 +64,6 @@ def test_retry_after_is_seconds_or_a_date_and_at_most_a_day() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     assert 3500 < delivery.retry_after(date) <= 3600
     assert delivery.retry_after("99999999") == 24 * 3600
-    assert [delivery.retry_after(bad) for bad in (None, "soon", "-5")] == [0, 0, 0]
+    bad = (None, "soon", "-5", "Fri, 31 Dec 99999999999 23:59:59 GMT")
+    assert [delivery.retry_after(each) for each in bad] == [0, 0, 0, 0]
+    assert {delivery.retry_after("9" * length) for length in (6, 400, 5_000)} == {24 * 3600}
