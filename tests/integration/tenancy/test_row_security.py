@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from starlette.exceptions import HTTPException
 from structlog.testing import capture_logs
 
 from langgraph_runtime_sql import migrations
@@ -28,6 +29,7 @@ from langgraph_runtime_sql.errors import OtherTenants
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
 from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.store.store import configured
@@ -191,6 +193,21 @@ NAMES = [
     "on",
     "langgraph",
 ]
+
+
+async def test_long_values_are_read_from_the_tenants_own_checkpoint(db: Database) -> None:
+    owner = await thread("acme")
+    config = {"configurable": {"thread_id": str(owner), "graph_id": "echo"}}
+    said = [{"role": "user", "content": "A long question. " * 100, "id": str(n)} for n in range(20)]
+    with scope.within(TenantScope("acme")):
+        await Threads.patch(None, owner, metadata={"graph_id": "echo"})
+        await Threads.State.post(None, config, {"messages": said}, as_node="echo")
+        long_values._read.clear()
+        for _ in range(2):
+            [shown] = [each async for each in await Threads.get(None, owner)]
+            assert [each["id"] for each in shown["values"]["messages"]] == [*map(str, range(20))]
+    with scope.within(TenantScope("other")), pytest.raises(HTTPException, match="not found"):
+        await Threads.get(None, owner)
 
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
