@@ -60,6 +60,10 @@ class EffectUnknown(RuntimeSqlError):
     """An earlier attempt at this effect was cut off, so whether it happened is unknown."""
 
 
+class KeyReused(RuntimeSqlError):
+    """Another task of the subgraph has used the key, perhaps before its node was retried."""
+
+
 class NotDone(Exception):
     """The effect certainly did not happen. Raise it in the function, and it may be tried again."""
 
@@ -84,7 +88,8 @@ async def once(
     checkpoint, task) and `key`.
 
     Args:
-        key: Distinguishes the effects of a node, for example the id of the tool call.
+        key: Distinguishes the effects of a node, and those of all tasks of a subgraph, for
+            example the id of the tool call.
         do: Does it, and returns a JSON value. Its argument is an id of the effect, the same in each
             attempt: pass it on if the other system takes an idempotency key.
         check: Asks the other system, after an attempt was cut off, whether the effect with this id
@@ -93,14 +98,15 @@ async def once(
     Raises:
         EffectUnknown: an earlier attempt was cut off, and there is no `check`.
         NotInRun: it is called outside of a run, or the run stores no checkpoints.
+        KeyReused: two tasks of a subgraph use the key.
         SupersededAttempt: another process has taken over the run.
     """
     claim = request_context.claim.get()
     if claim is None:
         raise NotInRun
-    thread_id, place = await _place()
+    thread_id, place, task = await _place()
     effect_id = uuid.uuid5(uuid.UUID(thread_id), json_codec.dumps([place, key]))
-    token = uuid.uuid4().hex
+    token = f"{uuid.uuid4().hex} {task}"
     write = process.current().database.write
     begin = partial(_begin, claim=claim, effect_id=effect_id, token=token, name=key)
     row = await write(begin)
@@ -127,11 +133,12 @@ async def once(
     return await write(partial(_finish, row=row, token=token, result=result))
 
 
-async def _place() -> tuple[str, list[Any]]:
-    """Return the thread and the place in the graph, when its checkpoints are stored."""
+async def _place() -> tuple[str, list[Any], str]:
+    """Return the thread, the place in the graph, and the task, when its checkpoints are stored."""
     from langgraph.config import get_config
 
-    configurable = get_config()["configurable"]
+    config = get_config()
+    configurable = config["configurable"]
     thread_id = configurable["thread_id"]
     places: dict[str, str] = configurable.get("checkpoint_map") or {}
     if not places:
@@ -154,7 +161,16 @@ async def _place() -> tuple[str, list[Any]]:
             "effects.once needs stored checkpoints: do not use durability='exit' or a graph "
             "without a checkpointer"
         ) from None
-    return thread_id, [configurable["checkpoint_ns"]]
+    ns: str = configurable["checkpoint_ns"]
+    root, *inner = ns.split("|")
+    if not inner:
+        return thread_id, [ns], ns
+    # A retry policy begins a subgraph anew, and then its tasks have other ids. They are not part
+    # of the place, so that such a retry is noticed.
+    # Numbers without a name count the calls of subgraphs, also over retries.
+    names = [each.partition(":")[0] for each in inner if not each.isdigit()]
+    path = config.get("metadata", {}).get("langgraph_path")
+    return thread_id, [places.get(""), root, names, list(path or ())], ns
 
 
 def _begin(
@@ -184,6 +200,7 @@ def _begin(
         conn.execute(_DELETE, {"id": effect_id, "mine": over})
         row = None
     if row is not None:
+        _refuse_reuse(row, token)
         if row["status"] == "started":
             # Its function may still work, in a process that lost the run. It may yet be done.
             _set_status(conn, effect_id, row["token"], "unknown")
@@ -204,6 +221,19 @@ def _begin(
     if not conn.execute(_INSERT, made):
         raise WriteConflict
     return made
+
+
+def _refuse_reuse(row: Row, token: str) -> None:
+    """Refuse a key that another task of the subgraph has used.
+
+    That task may be an earlier turn of a loop, or the same task before the node's retry policy
+    has called the subgraph again. The one must not stop this effect, the other must.
+    """
+    if row["token"].partition(" ")[2] != token.partition(" ")[2]:
+        raise KeyReused(
+            f"Effect {row['name']!r} was used by another task of this subgraph. Use another key in "
+            "each task. If a retry policy called the subgraph again, start a new run."
+        )
 
 
 def _finish(conn: Connection, row: Row, token: str, result: Any) -> Any:
@@ -245,7 +275,9 @@ def unknown(conn: Connection, limit: int, *, cut_off: bool = False) -> list[Row]
 
 
 def resolve(conn: Connection, effect_id: UUID, *, done: bool) -> bool:
-    """Say whether an unknown effect happened. Return False if there is no such effect.
+    """Say whether an unknown effect happened.
+
+    Return False if there is no such effect, or a process is still at it.
 
     Args:
         conn: A transaction.
@@ -255,8 +287,18 @@ def resolve(conn: Connection, effect_id: UUID, *, done: bool) -> bool:
     row = conn.fetchone(_FIND, {"id": effect_id})
     if row is None or row["status"] == "done":
         return False
+    run = conn.fetchone(_RUN, {"id": row["run_id"]})
+    if row["status"] == "started" and run is not None and _works(conn, run, row["attempt"]):
+        return False
     if done:
         _set_status(conn, effect_id, row["token"], "done")
     else:
         conn.execute(_DELETE, {"id": effect_id, "mine": row["token"]})
     return True
+
+
+def _works(conn: Connection, run: Row, attempt: int) -> bool:
+    """Return whether this attempt at a run still has its lease."""
+    lease = run["lease_until"]
+    same = run["status"] == RunStatus.RUNNING and run["attempt"] == attempt
+    return same and lease is not None and lease > conn.now()

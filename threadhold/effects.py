@@ -3,6 +3,13 @@
 result = await effects.once(tool_call_id, charge)
 """
 
-from langgraph_runtime_sql.effects import NOT_DONE, EffectUnknown, NotDone, NotInRun, once
+from langgraph_runtime_sql.effects import (
+    NOT_DONE,
+    EffectUnknown,
+    KeyReused,
+    NotDone,
+    NotInRun,
+    once,
+)
 
-__all__ = ["NOT_DONE", "EffectUnknown", "NotDone", "NotInRun", "once"]
+__all__ = ["NOT_DONE", "EffectUnknown", "KeyReused", "NotDone", "NotInRun", "once"]

@@ -1,4 +1,6 @@
-"""Pay once in each of three nodes at a server that tests can kill the graph in front of."""
+"""Pay once in each of three nodes, one in a subgraph, at a server that tests kill the graph at."""
+
+from typing import Any
 
 import httpx
 from langgraph.graph import START, StateGraph
@@ -12,7 +14,7 @@ class State(TypedDict, total=False):
     receipts: list[str]
 
 
-def paying(name: str) -> object:
+def paying(name: str) -> Any:
     async def pay(state: State) -> State:
         async def do(effect: str) -> str:
             async with httpx.AsyncClient(timeout=60) as client:
@@ -25,8 +27,10 @@ def paying(name: str) -> object:
     return pay
 
 
+# The second payment is in a subgraph.
+child = StateGraph(State).add_node("pay", paying("b")).add_edge(START, "pay").compile()
 builder = StateGraph(State)
-for before, name in ((START, "a"), ("a", "b"), ("b", "c")):
-    builder.add_node(name, paying(name))
+for before, name, node in ((START, "a", paying("a")), ("a", "b", child), ("b", "c", paying("c"))):
+    builder.add_node(name, node)
     builder.add_edge(before, name)
 graph = builder.compile()

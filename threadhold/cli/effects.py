@@ -38,5 +38,7 @@ def resolve(settings: Settings, effect: UUID, happened: str) -> None:
         writes=True,
     )
     if not found[-1]:
-        raise click.ClickException(f"There is no effect {effect} that is unknown")
+        raise click.ClickException(
+            f"There is no effect {effect} that is unknown, or a process is making it"
+        )
     click.echo(f"{effect}: {'done' if done else 'will be done by the next run'}")

@@ -42,12 +42,13 @@ class Idempotency:
         self._app, self._tenant_key, self._join = app, tenant_key, join
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        header = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
-        if header is None or scope["method"] != "POST":
+        found = Headers(scope=scope).getlist(HEADER) if scope["type"] == "http" else []
+        if not found or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        if not 0 < len(header) <= MAX_LENGTH:
-            detail = f"The header Idempotency-Key must have 1 to {MAX_LENGTH} characters"
+        header = found[0]
+        if len(found) > 1 or not 0 < len(header) <= MAX_LENGTH:
+            detail = f"There must be one header Idempotency-Key, with 1 to {MAX_LENGTH} characters"
             await JSONResponse({"detail": detail}, 422)(scope, receive, send)
             return
         body, messages = await _read(receive)

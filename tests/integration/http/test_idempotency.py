@@ -192,6 +192,11 @@ def test_empty_or_long_key_is_422(api: httpx.Client, name: str) -> None:
     assert (answer.status_code, "1 to 255" in answer.json()["detail"]) == (422, True)
 
 
+def test_two_keys_of_a_request_are_422(api: httpx.Client) -> None:
+    headers = [("idempotency-key", "a"), ("idempotency-key", "b")]
+    assert api.post("/threads", json={}, headers=headers).status_code == 422
+
+
 def test_key_may_be_any_characters(api: httpx.Client) -> None:
     header = {"idempotency-key": "clé-\u20ac 钥匙 " + secrets.token_hex(4)}
     raw = {name.encode(): value.encode() for name, value in header.items()}

@@ -222,6 +222,18 @@ def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
             for tenant, thread in (("acme", first), ("globex", second))
         ),
         "INSERT INTO store (prefix, key, value) VALUES ('acme.ada', 'a', '{}'), ('globex', 'b', '{}')",
+        *(
+            "INSERT INTO webhooks (webhook_id, run_id, status, message, attempts, created_at, due_at,"
+            f" give_up_at, tenant) VALUES ('{thread}', '{thread}', '{status}', '{{}}', 1, 1, 1, 1,"
+            f" '{tenant}')"
+            for thread, status, tenant in ((first, "pending", "acme"), (second, "dead", "globex"))
+        ),
+        *(
+            "INSERT INTO effects (effect_id, thread_id, run_id, attempt, token, name, status,"
+            f" created_at, updated_at, tenant) VALUES ('{thread}', '{thread}', '{thread}', 1, 't',"
+            f" 'pay', 'unknown', 1, 1, '{tenant}')"
+            for thread, tenant in ((first, "acme"), (second, "globex"))
+        ),
     )
     moved(source, target)
     seen = "-c threadhold.tenant=acme -c threadhold.namespace=acme"
@@ -230,8 +242,13 @@ def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
             found = raw.execute(f"SELECT DISTINCT thread_id::text FROM {table}".encode()).fetchall()
             assert found == [(first,)], table
         assert raw.execute("SELECT key FROM store").fetchall() == [("a",)]
+        # Another tenant's webhooks and effects are neither seen nor counted.
+        for table, status in (("webhooks", "pending"), ("effects", "unknown")):
+            found = raw.execute(f"SELECT run_id::text, status FROM {table}".encode()).fetchall()
+            assert found == [(first, status)], table
     with psycopg.connect(target) as raw:
         assert raw.execute("SELECT count(*) FROM threads").fetchall() == [(0,)]
+    assert ask(target, "SELECT count(*) FROM webhooks") == [(2,)]
 
 
 # --- refusals ---
