@@ -88,10 +88,13 @@ async def test_queueing_and_claiming_a_run_takes_few_round_trips(
     assert [row["run_id"] for row, _ in claimed.runs] == [run["run_id"]]
     # Round trips: the time; the claim and the queue length; the thread's last event; the commit.
     assert len(round_trips) == 4
-    round_trips.clear()
-    await runtime.start_run(run["thread_id"], "echo", asked)
-    # Round trips: the thread and assistant; the run.
-    assert len(round_trips) == 2
+    counts = []
+    for _ in range(2):
+        round_trips.clear()
+        await runtime.start_run(run["thread_id"], "echo", asked)
+        counts.append(len(round_trips))
+    # Round trips: the thread and assistant; the run. Once in ten minutes the thread's labels follow.
+    assert min(counts) == 2
 
 
 def runtime_config() -> Any:
