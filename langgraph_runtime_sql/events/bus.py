@@ -320,7 +320,7 @@ class LocalBus:
                 topic = self._topics.find(key.topic)
                 for event in placed.events if topic is not None else ():
                     if topic is not None and event.order > topic.position:
-                        topic.deliver(event)
+                        self._deliver_placed(topic, event)
                 if topic is not None and placed.is_gone:
                     for event in events:
                         self._deliver_unstored(topic, event)
@@ -332,6 +332,10 @@ class LocalBus:
                 self._noticed([key.topic])
 
         conn.after_commit(deliver)
+
+    def _deliver_placed(self, topic: Topic, event: Event) -> None:
+        """Deliver an event that has just got its place in the log, with the lock held."""
+        topic.deliver(event)
 
     def _thread_is_gone(self, key: StreamKey, events: list[Event]) -> None:
         """Tell other processes of events that have no log."""

@@ -336,6 +336,28 @@ async def test_update_of_a_state_at_the_begin_of_a_run_hides_no_event(
         reader.close()
 
 
+async def test_own_event_hides_no_earlier_one_of_another_process(
+    three: list[Process], thread: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, _ = three
+    reader = await b.bus.follow_thread(of_thread(thread))
+    # The other process looks at the log later than its own event is stored.
+    due, later = b.bus._pull_due, asyncio.Event()
+    with monkeypatch.context() as waiting:
+        waiting.setattr(b.bus, "_pull_due", later)
+        waiting.setattr(b.bus, "receive_events", lambda *_: None)
+        key = await a.claim(thread)
+        a.say(key, 3)
+        await a.end(key)
+        b.bus.publish_state(of_thread(thread), "state_update", b"{}")
+        await b.bus.flush()
+    due.set()
+    found = await read(reader, 5)
+    assert [each.data for each in found if each.name == "values"] == a.said
+    assert [each.order[1] for each in found] == [1, 2, 3, 4, 5]
+    reader.close()
+
+
 async def test_follower_of_a_deleted_run_is_told_in_each_process(
     three: list[Process], thread: UUID
 ) -> None:
