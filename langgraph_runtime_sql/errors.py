@@ -132,3 +132,7 @@ class LimitReached(RuntimeSqlError, HTTPException):
             f"The limit {limit} is reached: at most {what}. Try again later.",
             {"retry-after": str(max(1, math.ceil(seconds)))},
         )
+
+
+class DamagedCheckpoint(RuntimeSqlError):
+    """A value of a checkpoint cannot be put together from its parts. Answers 500 with the place."""

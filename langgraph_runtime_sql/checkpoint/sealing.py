@@ -20,7 +20,6 @@ from langgraph_runtime_sql import json_codec, process
 from langgraph_runtime_sql.checkpoint import compression
 from langgraph_runtime_sql.checkpoint.parts import (
     KIND_SUFFIX,
-    DamagedCheckpoint,
     PartsReader,
     PartsWriter,
     in_use,
@@ -32,6 +31,7 @@ from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.encryption import documents, envelope, keys, master
 from langgraph_runtime_sql.encryption.documents import SEALED
 from langgraph_runtime_sql.encryption.keys import CannotDecrypt, TenantKeys
+from langgraph_runtime_sql.errors import DamagedCheckpoint
 
 SUFFIX = "+sealed"
 _OLD_SUFFIX = "+aes"

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from langgraph_runtime_sql.errors import (
+    DamagedCheckpoint,
     DatabaseBusy,
     DatabaseOverloaded,
     LimitReached,
@@ -49,7 +50,9 @@ async def unexpected(request: Request, error: Exception) -> Response:
         path=request.scope["path"],
         exc_info=error,
     )
-    return JSONResponse({"detail": "Internal server error", "reference": reference}, 500)
+    # It names a thread that the caller may read, and a checkpoint of it.
+    detail = str(error) if isinstance(error, DamagedCheckpoint) else "Internal server error"
+    return JSONResponse({"detail": detail, "reference": reference}, 500)
 
 
 async def rejected(request: Request, error: Reject) -> Response:

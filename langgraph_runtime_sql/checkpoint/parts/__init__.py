@@ -4,7 +4,7 @@ The tree is over the bytes that langgraph's serializer has made, so reading give
 """
 
 from langgraph_runtime_sql.checkpoint.parts.lists import encode
-from langgraph_runtime_sql.checkpoint.parts.root import KIND_SUFFIX, DamagedCheckpoint
+from langgraph_runtime_sql.checkpoint.parts.root import KIND_SUFFIX
 from langgraph_runtime_sql.checkpoint.parts.rows import (
     COPY,
     ENABLE,
@@ -24,7 +24,6 @@ __all__ = [
     "KIND_SUFFIX",
     "LONG",
     "TABLE",
-    "DamagedCheckpoint",
     "PartsReader",
     "PartsWriter",
     "collect",

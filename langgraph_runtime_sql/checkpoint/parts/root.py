@@ -6,14 +6,10 @@ import ormsgpack
 from xxhash import xxh3_128_digest
 
 from langgraph_runtime_sql.checkpoint import compression
-from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.errors import DamagedCheckpoint
 
 KIND_SUFFIX = "+parts"
 _FORMAT = 1
-
-
-class DamagedCheckpoint(RuntimeSqlError):
-    """A value of a checkpoint cannot be put together from its parts."""
 
 
 class Place(NamedTuple):

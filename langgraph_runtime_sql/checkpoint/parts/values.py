@@ -11,13 +11,13 @@ from langgraph_runtime_sql.checkpoint.parts import root, rows, tree
 from langgraph_runtime_sql.checkpoint.parts.lists import Encoded, EncodedList
 from langgraph_runtime_sql.checkpoint.parts.root import (
     KIND_SUFFIX,
-    DamagedCheckpoint,
     Place,
     Reference,
     Root,
 )
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.errors import DamagedCheckpoint
 
 # Shorter values are stored whole, in bytes.
 LONG = 2048

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+import structlog
+
 from langgraph_runtime_sql import hooks, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import active
+from langgraph_runtime_sql.errors import DamagedCheckpoint
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.authorization import (
     Filter,
@@ -23,6 +26,8 @@ from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.long_values import complete
 from langgraph_runtime_sql.search import examined_search, thread_query
 from langgraph_runtime_sql.search.thread_query import ThreadQuery
+
+logger = structlog.stdlib.get_logger(__name__)
 
 Document = dict[str, Any]
 
@@ -70,7 +75,8 @@ async def search(
         page = {**query.parameters, "limit": limit + 1, "start": offset}
         found = conn.fetchall(query.page(), page)
         # The last one only says that there are more.
-        complete(conn, found[:limit])
+        for row in found[:limit]:
+            _complete(conn, row)
         return found
 
     found = await runtime.current().database.search(fn, ADVICE)
@@ -99,6 +105,16 @@ async def count(
         return int(conn.scalar(query.count(), query.parameters))
 
     return await runtime.current().database.search(fn, ADVICE)
+
+
+def _complete(conn: Connection, row: Row) -> None:
+    """Add a thread's long values, without letting one damaged thread fail a list."""
+    try:
+        complete(conn, [row])
+    except DamagedCheckpoint as error:
+        logger.error(str(error), action="checkpoint_damaged")
+        # Rather nothing than a part.
+        row["values"] = None
 
 
 def _value(

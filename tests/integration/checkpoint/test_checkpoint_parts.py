@@ -26,11 +26,12 @@ from langgraph_runtime_sql.checkpoint import (
     prune_thread,
     thread_storage,
 )
-from langgraph_runtime_sql.checkpoint.parts import DamagedCheckpoint, values
+from langgraph_runtime_sql.checkpoint.parts import values
 from langgraph_runtime_sql.checkpoint.resealing import reseal_thread
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.errors import DamagedCheckpoint
 from tests.support.checkpoints import api_settings, runtime_database
 
 pytestmark = pytest.mark.usefixtures("each_database")

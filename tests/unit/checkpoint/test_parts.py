@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langgraph_runtime_sql.checkpoint.parts import cutting, root, tree
-from langgraph_runtime_sql.checkpoint.parts.root import DamagedCheckpoint, Place, Reference, Root
+from langgraph_runtime_sql.checkpoint.parts.root import Place, Reference, Root
+from langgraph_runtime_sql.errors import DamagedCheckpoint
 
 texts = st.text(max_size=30) | st.builds(
     lambda text, n: text * n, st.text(max_size=9), st.integers(0, 9000)
