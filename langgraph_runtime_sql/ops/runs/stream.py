@@ -284,12 +284,17 @@ def _error(run_id: UUID, error: Exception) -> Event:
 
 
 async def final_event(run_id: UUID) -> Event | None:
-    """Return the result of an ended run as the last event of its stream, or None."""
+    """Return the result of an ended run as the last event of its stream, or None.
+
+    A run that was cancelled before it began has none: the state is that of an earlier run.
+    """
 
     def fn(conn: Connection) -> Event | None:
         row = run_rows.find(conn, run_id)
         thread = row and thread_rows.find(conn, row["thread_id"])
         if row is None or thread is None or row["status"] not in ENDED:
+            return None
+        if row["status"] == RunStatus.INTERRUPTED and row["attempt"] == 0:
             return None
         if row["kwargs"].get("temporary") and thread["values"] is thread["error"] is None:
             return None

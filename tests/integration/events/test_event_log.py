@@ -326,6 +326,27 @@ async def test_events_of_a_deleted_run_or_thread_are_deleted(here: None) -> None
         assert await stored() == []
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["resumable", "not resumable"])
+async def test_stream_of_a_run_that_is_cancelled_before_it_begins_is_empty(
+    here: None, kept: bool
+) -> None:
+    """The state that an earlier run has left is not its result."""
+    thread = uuid4()
+    body = {"stream_mode": ["custom"], "stream_resumable": kept}
+    async with runtime.working(), asyncio.timeout(runtime.PATIENCE):
+        await counted(thread, 3)
+        ahead = UUID(str((await runtime.start_run(thread, "sleeper", {"seconds": 600}))["run_id"]))
+        while await runtime.status(ahead) != "running":
+            await asyncio.sleep(0.01)
+        made = await runtime.start_run(thread, "tokens", {"mode": "custom", "n": 3}, **body)
+        run = UUID(str(made["run_id"]))
+        await cancel(None, [run], thread_id=thread, action="interrupt")
+        assert await joined(run, thread, "-1") == []
+        await cancel(None, [ahead], thread_id=thread, action="interrupt")
+        await runtime.ended(ahead)
+    assert await joined(run, thread, "-1") == []
+
+
 @pytest.mark.parametrize("status", ["pending", "running"])
 async def test_events_of_a_rolled_back_run_are_deleted(here: None, status: str) -> None:
     """Only its end remains, for those that follow the thread."""
