@@ -16,7 +16,6 @@ from langgraph_runtime_sql.checkpoint.history import (
     prune_thread,
     thread_ids,
 )
-from langgraph_runtime_sql.checkpoint.parts import in_use as in_parts
 from langgraph_runtime_sql.checkpoint.repeated import Repeated
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
 from langgraph_runtime_sql.checkpoint.serialization import UnpackHook
@@ -36,7 +35,6 @@ __all__ = [
     "examine_parts",
     "exists",
     "free_parts",
-    "in_parts",
     "latest_id",
     "latest_version",
     "missing_parts",

@@ -13,6 +13,7 @@ from langgraph_runtime_sql.checkpoint.parts import KIND_SUFFIX
 from langgraph_runtime_sql.checkpoint.resealing import VALUES, Values
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
 from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
 
 # Values of one transaction.
@@ -46,9 +47,9 @@ class Compacted(NamedTuple):
 
 
 def enable(conn: Connection) -> None:
-    """Let all processes on a database write parts. None of them may be of an older version."""
+    """Let all processes on a database write the newest formats. None may be of an older version."""
     if conn.dialect_name != "sqlite":
-        run(conn, parts.ENABLE)
+        run(conn, formats.ALLOW)
 
 
 def compact(conn: Connection, thread_id: str, cursor: Cursor) -> tuple[Compacted, Cursor | None]:

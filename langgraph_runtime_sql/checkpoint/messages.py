@@ -15,7 +15,7 @@ from langchain_core import messages
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2
 
-from langgraph_runtime_sql.checkpoint.memo import Memo
+from langgraph_runtime_sql.memo import Memo
 
 Hook = Callable[[int, bytes], Any]
 

@@ -22,6 +22,7 @@ from psycopg.types.json import set_json_loads
 
 from langgraph_runtime_sql.checkpoint import parts, undo
 from langgraph_runtime_sql.checkpoint.sql import NAMES
+from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.lock_wait import concurrently, run_foreign_migration
 from langgraph_runtime_sql.encryption import master
@@ -88,8 +89,8 @@ def ensure_schema(raw: Any) -> None:
     raw.execute(undo.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
     raw.execute(parts.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
     if found:
-        # A new database has no older processes, which could not read parts.
-        raw.execute(parts.ENABLE)
+        # A new database has no older processes, which could not read the newest formats.
+        raw.execute(formats.ALLOW)
     for statement in _INDEXES:
         concurrently(raw, statement.format(**NAMES["postgresql"]))
 

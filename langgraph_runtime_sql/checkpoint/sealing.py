@@ -22,9 +22,9 @@ from langgraph_runtime_sql.checkpoint.parts import (
     KIND_SUFFIX,
     PartsReader,
     PartsWriter,
-    in_use,
 )
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
+from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared
@@ -104,7 +104,7 @@ class Squeezer:
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         kind, data = SERIALIZED.dumps_typed(obj)
         is_long = kind == "msgpack" and len(data) > PLAIN
-        smaller = compression.squeezed(data) if is_long and in_use(self._conn) else None
+        smaller = compression.squeezed(data) if is_long and formats.allowed(self._conn) else None
         if smaller is not None:
             kind, data = kind + compression.SUFFIX, smaller
         return self._inner.dumps_typed({"typed": (kind, data)})

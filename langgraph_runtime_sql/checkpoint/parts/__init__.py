@@ -7,11 +7,9 @@ from langgraph_runtime_sql.checkpoint.parts.lists import encode
 from langgraph_runtime_sql.checkpoint.parts.root import KIND_SUFFIX
 from langgraph_runtime_sql.checkpoint.parts.rows import (
     COPY,
-    ENABLE,
     TABLE,
     collect,
     delete_all,
-    in_use,
     lock_for_writing,
     missing,
     unused,
@@ -20,7 +18,6 @@ from langgraph_runtime_sql.checkpoint.parts.values import LONG, PartsReader, Par
 
 __all__ = [
     "COPY",
-    "ENABLE",
     "KIND_SUFFIX",
     "LONG",
     "TABLE",
@@ -29,7 +26,6 @@ __all__ = [
     "collect",
     "delete_all",
     "encode",
-    "in_use",
     "lock_for_writing",
     "missing",
     "unused",

@@ -18,9 +18,9 @@ import ormsgpack
 from langchain_core.messages import BaseMessage
 from xxhash import xxh3_128
 
-from langgraph_runtime_sql.checkpoint.memo import Memo
 from langgraph_runtime_sql.checkpoint.messages import NUMBERS, SCALARS, is_plain
 from langgraph_runtime_sql.checkpoint.parts import cutting
+from langgraph_runtime_sql.memo import Memo
 
 # Shorter lists are encoded with what is around them.
 FEW = 16

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
-from weakref import WeakSet
 
-from langgraph_runtime_sql import process
 from langgraph_runtime_sql.checkpoint.parts.root import KIND_SUFFIX
 from langgraph_runtime_sql.checkpoint.sql import run, run_many
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.database import Database
 
 TABLE = """
     CREATE TABLE IF NOT EXISTS checkpoint_parts (
@@ -33,24 +30,6 @@ _INSERT = """
 # The table and column of values that refer to parts.
 _ROOTS = {"sqlite": ("checkpoints", "checkpoint"), "postgresql": ("checkpoint_blobs", "blob")}
 _PAGE = 500
-# The remark on Postgres's table that lets processes write parts.
-_IN_USE = "in use"
-ENABLE = f"COMMENT ON TABLE checkpoint_parts IS '{_IN_USE}'"
-"""Lets processes on Postgres write parts from now on. No older process may be running."""
-_using: WeakSet[Database] = WeakSet()
-
-
-def in_use(conn: Connection) -> bool:
-    """Return whether processes may write parts. Older processes on Postgres cannot read them."""
-    if conn.dialect_name == "sqlite":
-        return True
-    database = process.current().database
-    if database not in _using:
-        remark = "SELECT obj_description(to_regclass('checkpoint_parts'), 'pg_class')"
-        if run(conn, remark).fetchone()[0] != _IN_USE:
-            return False
-        _using.add(database)
-    return True
 
 
 def lock_for_writing(conn: Connection, thread_id: str) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
-from langgraph_runtime_sql.checkpoint.memo import Memo
 from langgraph_runtime_sql.checkpoint.parts.lists import Run
+from langgraph_runtime_sql.memo import Memo
 
 ID_SIZE = 16
 # A node ends after an id of this remainder, or when it is full.

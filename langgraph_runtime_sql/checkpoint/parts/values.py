@@ -6,7 +6,6 @@ from typing import Any
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_runtime_sql.checkpoint import compression
-from langgraph_runtime_sql.checkpoint.memo import Memo
 from langgraph_runtime_sql.checkpoint.parts import root, rows, tree
 from langgraph_runtime_sql.checkpoint.parts.lists import Encoded, EncodedList
 from langgraph_runtime_sql.checkpoint.parts.root import (
@@ -16,8 +15,10 @@ from langgraph_runtime_sql.checkpoint.parts.root import (
     Root,
 )
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
+from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.errors import DamagedCheckpoint
+from langgraph_runtime_sql.memo import Memo
 
 # Shorter values are stored whole, in bytes.
 LONG = 2048
@@ -61,7 +62,7 @@ class PartsWriter:
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         kind, data = SERIALIZED.dumps_typed(obj)
         value = data if isinstance(data, Encoded) else Encoded(data)
-        if kind != _KIND or value.size < LONG or not rows.in_use(self._conn):
+        if kind != _KIND or value.size < LONG or not formats.allowed(self._conn):
             return self._inner.dumps_typed({"typed": (kind, value.whole())})
         items: list[bytes | Reference] = []
         for each in value.cut():

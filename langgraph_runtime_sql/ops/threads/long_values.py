@@ -11,11 +11,12 @@ from uuid import UUID
 from langgraph.channels import BinaryOperatorAggregate, LastValue
 
 from langgraph_runtime_sql import checkpoint, json_codec, runtime
-from langgraph_runtime_sql.checkpoint.memo import Memo
+from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import active
 from langgraph_runtime_sql.encryption.keys import KeyErased
+from langgraph_runtime_sql.memo import Memo
 from langgraph_runtime_sql.search.examined_search import LONG
 
 # A checkpoint has exactly the value of these channels.
@@ -41,7 +42,7 @@ def columns(
     Raises:
         Unstorable: a list cannot be written as JSON.
     """
-    names = _long_names(values, graph_id) if checkpoint_id and checkpoint.in_parts(conn) else []
+    names = _long_names(values, graph_id) if checkpoint_id and formats.allowed(conn) else []
     if not names or not checkpoint.exists(conn, thread_id, str(checkpoint_id)):
         return {"values": values, "long_values": None}
     return {

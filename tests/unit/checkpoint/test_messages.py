@@ -11,8 +11,8 @@ from langchain_core import messages
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph_runtime_sql.checkpoint.memo import Memo
 from langgraph_runtime_sql.checkpoint.messages import decoded, remembering
+from langgraph_runtime_sql.memo import Memo
 
 STOCK = JsonPlusSerializer(allowed_msgpack_modules=None)
 OURS = JsonPlusSerializer(allowed_msgpack_modules=None)
