@@ -134,5 +134,9 @@ class LimitReached(RuntimeSqlError, HTTPException):
         )
 
 
+class DamagedEvents(RuntimeSqlError):
+    """Stored events cannot be read. Their readers get `EventsLost` in their place."""
+
+
 class DamagedCheckpoint(RuntimeSqlError):
     """A value of a checkpoint cannot be put together from its parts. Answers 500 with the place."""

@@ -298,7 +298,7 @@ event_segments = Table(
     "event_segments",
     metadata,
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
-    # 0 until the thread's writer gives the events a place.
+    # 0 until the thread's writer gives the events a place; -1 of dictionaries.
     Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     # The numbers of the first and last event.
     Column("first", BigInteger, primary_key=True, autoincrement=False),
@@ -311,6 +311,8 @@ event_segments = Table(
     Column("size", Integer, nullable=False),
     Column("events", LargeBinary),
     Column("tenant", Text),
+    # The chain of dictionaries that the events are compressed with; see `events.dictionaries`.
+    Column("dictionary", BigInteger),
     # For retention, which passes over rows without events.
     Index(
         "ix_event_segments_stored",

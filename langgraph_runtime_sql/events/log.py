@@ -5,6 +5,7 @@ end of a run that waits, for instance) get a place at once if no run is in fligh
 wait with epoch 0, and the writer places them.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, s
 from sqlalchemy.sql import Select
 
 from langgraph_runtime_sql import encryption
+from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -23,10 +25,14 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.errors import DamagedEvents
+from langgraph_runtime_sql.events import dictionaries
 from langgraph_runtime_sql.events.event import Event, Order
 from langgraph_runtime_sql.events.segment import Segment, cut, unpack
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 from langgraph_runtime_sql.events.usage import usage
+
+logger = logging.getLogger(__name__)
 
 # Rows that one read loads.
 PAGE = 32
@@ -122,7 +128,7 @@ class Page(NamedTuple):
     Attributes:
         events: The events after the asked position, in order.
         position: The position after the last row that was read.
-        dropped: Rows that stand for events of the run or thread that were deleted to free space.
+        dropped: Rows of the run or thread whose events were deleted to free space, or are damaged.
         more: Whether later rows may exist.
     """
 
@@ -161,7 +167,7 @@ def before(conn: Connection, thread_id: UUID, moment: object) -> Order:
 
 
 def _position(row: Row | None) -> Order:
-    if row is None or row["epoch"] == UNPLACED:
+    if row is None or row["epoch"] <= UNPLACED:
         return BEGINNING
     return row["epoch"], row["last"]
 
@@ -178,24 +184,36 @@ def ask_held(conn: Connection, run_id: str, attempt: int, owner: str) -> Prefetc
 
 
 def store(conn: Connection, segments: Iterable[Segment]) -> None:
-    """Store segments that may be stored already."""
+    """Store segments of one thread that may be stored already."""
     now, sizes = conn.now(), []
-    for each in segments:
-        row = each.row
-        body = encryption.seal(row["tenant"], row["events"], _place(row), conn)
+    for row in _rows(conn, list(segments)):
+        body = encryption.seal(row["tenant"], row["events"], dictionaries.place(row), conn)
         sizes.append((row["thread_id"], len(body)))
         conn.send(_STORE, {**row, "events": body, "size": len(body), "created_at": now})
     conn.after_commit(partial(usage.stored, sizes))
 
 
-def _place(row: Row) -> tuple[str, ...]:
-    """Return what binds the ciphertext of a segment to its row."""
-    return "event_segments", str(row["thread_id"]), f"{row['epoch']}-{row['first']}"
+def _rows(conn: Connection, segments: list[Segment]) -> list[Row]:
+    """Return the rows of segments of one thread, and those of new dictionaries."""
+    large = [each for each in segments if each.is_large]
+    if not large or not formats.allowed(conn):
+        return [each.row for each in segments]
+    thread_id = UUID(large[0].key.thread_id)
+    found = [each.squeezed for each in large if each.squeezed is not None]
+    new = {each.dictionary.number for each in found if each.stored_as is not None}
+    needed = {d.number: d for each in found if (d := each.needs) and d.number not in new}
+    asked = [(each, dictionaries.ask(conn, thread_id, each)) for each in needed.values()]
+    if not all(dictionaries.is_there(each, answer) for each, answer in asked):
+        # The transaction with it was rolled back, or the events that needed it were deleted.
+        dictionaries.forget(thread_id)
+        return [each.row for each in segments]
+    alone = [each.row for each in segments if each not in large]
+    return alone + [row for each in large for row in each.rows]
 
 
 def _opened(conn: Connection, row: Row) -> list[Event]:
-    body = encryption.open_(row["tenant"], bytes(row["events"]), _place(row), conn)
-    return unpack({**row, "events": body})
+    body = encryption.open_(row["tenant"], bytes(row["events"]), dictionaries.place(row), conn)
+    return unpack({**row, "events": body}, conn)
 
 
 class Placed(NamedTuple):
@@ -288,10 +306,17 @@ def read(conn: Connection, key: StreamKey, after: Order) -> Page:
         rows = conn.fetchall(_AFTER, values)
     else:
         rows = conn.fetchall(_AFTER_OF_RUN, {**values, "run": key.run_id})
-    kept = [row for row in rows if row["events"] is not None]
-    events = [each for row in kept for each in _opened(conn, row) if each.order > after]
+    events, lost = list[Event](), [row for row in rows if row["events"] is None]
+    for row in rows:
+        try:
+            found = _opened(conn, row) if row["events"] is not None else []
+        except DamagedEvents as error:
+            logger.error("Events of thread %s are lost: %s", key.thread_id, error)
+            lost.append(row)
+            continue
+        events += [each for each in found if each.order > after]
     position = (rows[-1]["epoch"], rows[-1]["last"]) if rows else after
-    dropped = [row for row in rows if row["events"] is None and _concerns(conn, key, row)]
+    dropped = [row for row in lost if _concerns(conn, key, row)]
     return Page(events, position, dropped, len(rows) == PAGE)
 
 
@@ -307,3 +332,4 @@ def _concerns(conn: Connection, key: StreamKey, row: Row) -> bool:
 def drop_run(conn: Connection, thread_id: UUID, run_id: str) -> None:
     """Delete the events of a run."""
     conn.send(_DROP_RUN, {"thread": thread_id, "run": run_id})
+    dictionaries.free(conn, thread_id)

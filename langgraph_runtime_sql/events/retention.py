@@ -21,6 +21,7 @@ from langgraph_runtime_sql.database.schema import (
     runs,
 )
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.events import dictionaries
 from langgraph_runtime_sql.events.log import UNPLACED
 from langgraph_runtime_sql.events.usage import usage
 from langgraph_runtime_sql.options import Retention
@@ -137,6 +138,7 @@ def _delete(rows: Iterable[Row], conn: Connection) -> int:
             conn.send(_DELETE, _segment(thread_id, row))
         conn.send(_EMPTY, _segment(thread_id, newest))
         conn.send(_DELETE_EMPTY, {**_segment(thread_id, newest), "kind": kind})
+        dictionaries.free(conn, thread_id)
         count += len(group)
         size += sum(row["size"] for row in group)
     if count:

@@ -1,16 +1,27 @@
 """Segments: consecutive events of one attempt at a run, stored in one row."""
 
+import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 from uuid import UUID
 
 import ormsgpack
 
+from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.errors import DamagedEvents
+from langgraph_runtime_sql.events.dictionaries import (
+    EPOCH,
+    LARGE_EVENT,
+    Squeezed,
+    expand,
+    squeeze,
+)
 from langgraph_runtime_sql.events.event import Event
-from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 
 # Events of one row: a reader loads whole rows.
 SEGMENT_EVENTS = 256
@@ -19,11 +30,15 @@ SEGMENT_BYTES = 2**20
 COMPRESS_BYTES = 256
 # The fastest level: tokens repeat enough for it.
 _LEVEL = 1
-_PLAIN, _ZLIB = b"p", b"z"
+# What the first byte of a body says of the rest. After `_WITH_DICTIONARY` comes its number.
+_PLAIN, _ZLIB, _WITH_DICTIONARY = b"p", b"z", b"d"
+_NUMBER = struct.Struct(">q")
 
 
 class Segment:
     """Events with consecutive numbers of one epoch, run and attempt.
+
+    It is packed once, by the first thread that stores it.
 
     Args:
         key: The key of the thread.
@@ -36,9 +51,39 @@ class Segment:
 
     @cached_property
     def row(self) -> Row:
-        """The row without its date. It is packed once, by the first thread that stores it."""
+        """The row without its date, compressed alone."""
+        body = _packed(self.events)
+        return self._row(
+            _PLAIN + body if len(body) < COMPRESS_BYTES else _ZLIB + zlib.compress(body, _LEVEL)
+        )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the segment has an event that is compressed with a dictionary."""
+        return any(len(each.data) >= LARGE_EVENT for each in self.events)
+
+    @cached_property
+    def squeezed(self) -> Squeezed | None:
+        """The body, compressed with a dictionary that it resembles."""
+        largest = max((each.data for each in self.events), key=len)
+        return squeeze(UUID(self.key.thread_id), _packed(self.events), largest)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The row without its date, and that of a new dictionary, if the segment has one."""
+        found = self.squeezed
+        if found is None:
+            return [self.row]
+        used = {"dictionary": found.dictionary.chain}
+        number = found.dictionary.number
+        rows = [self._row(_WITH_DICTIONARY + _NUMBER.pack(number) + found.frame) | used]
+        if found.stored_as is not None:
+            about = {"epoch": EPOCH, "first": number, "last": number, "run_id": THREAD}
+            rows.append(self._row(found.stored_as) | about | used | {"resumable": True})
+        return rows
+
+    def _row(self, body: bytes) -> Row:
         first, last = self.events[0], self.events[-1]
-        body = pack(self.events)
         return {
             "thread_id": UUID(self.key.thread_id),
             "epoch": first.order[0],
@@ -50,24 +95,41 @@ class Segment:
             "size": len(body),
             "events": body,
             "tenant": self.key.tenant,
+            "dictionary": None,
         }
 
 
-def pack(events: Iterable[Event]) -> bytes:
-    """Return the names, data and dates of events as compressed MessagePack."""
-    body = ormsgpack.packb([(each.name, each.data, each.at) for each in events])
-    return _PLAIN + body if len(body) < COMPRESS_BYTES else _ZLIB + zlib.compress(body, _LEVEL)
+def _packed(events: Iterable[Event]) -> bytes:
+    return ormsgpack.packb([(each.name, each.data, each.at) for each in events])
 
 
-def unpack(row: Row) -> list[Event]:
-    """Return the events of a stored segment."""
-    body = bytes(row["events"])
-    raw = zlib.decompress(body[1:]) if body[:1] == _ZLIB else body[1:]
+def unpack(row: Row, conn: Connection) -> list[Event]:
+    """Return the events of a stored segment.
+
+    Args:
+        row: Its row, whose `events` are not encrypted.
+        conn: Where its dictionary is.
+
+    Raises:
+        DamagedEvents: the bytes are not those that were stored, or the dictionary is missing.
+    """
     epoch, run_id, resumable = row["epoch"], row["run_id"], row["resumable"]
-    return [
-        Event((epoch, number), run_id, name, data, resumable, row["attempt"], at)
-        for number, (name, data, at) in enumerate(ormsgpack.unpackb(raw), row["first"])
-    ]
+    try:
+        return [
+            Event((epoch, number), run_id, name, data, resumable, row["attempt"], at)
+            for number, (name, data, at) in enumerate(_unpacked(row, conn), row["first"])
+        ]
+    except (zlib.error, struct.error, ValueError, TypeError) as error:
+        raise DamagedEvents(f"the events {epoch}-{row['first']} are damaged: {error}") from error
+
+
+def _unpacked(row: Row, conn: Connection) -> Any:
+    body = bytes(row["events"])
+    kind, rest = body[:1], body[1:]
+    if kind == _WITH_DICTIONARY:
+        (number,) = _NUMBER.unpack_from(rest)
+        return ormsgpack.unpackb(expand(conn, row, number, rest[_NUMBER.size :]))
+    return ormsgpack.unpackb(zlib.decompress(rest) if kind == _ZLIB else rest)
 
 
 def cut(key: StreamKey, events: Iterable[Event]) -> Iterator[Segment]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 
-HEAD = "0014"
+HEAD = "0015"
 _FOLDER = Path(__file__).parent
 
 

@@ -21,7 +21,7 @@ from langgraph_runtime_sql.database.schema import (
 )
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
-from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events import dictionaries, log
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
@@ -334,10 +334,11 @@ def _parts(conn: Connection, report: Report) -> Iterator[Finding]:
 
 
 def _segments(conn: Connection) -> Iterator[Finding]:
-    c = event_segments.c
-    places = (c.thread_id, c.epoch, c.first)
+    c, first = event_segments.c, event_segments.alias().c
     # Bodies are not unpacked, which would take too long.
-    damaged = select(*places).where(c.events.is_not(None), func.length(c.events) != c.size)
+    damaged = select(c.thread_id, c.epoch, c.first, c.dictionary).where(
+        c.events.is_not(None), func.length(c.events) != c.size
+    )
     for row in conn.fetchall(damaged):
         yield Finding(
             "events",
@@ -345,6 +346,22 @@ def _segments(conn: Connection) -> Iterator[Finding]:
             "their stored bytes do not have the stored size",
             "delete them, so that readers learn of the loss",
             partial(_drop_events, row=row),
+        )
+    there = select(first.first).where(
+        first.thread_id == c.thread_id,
+        first.epoch == dictionaries.EPOCH,
+        first.first == c.dictionary,
+    )
+    incomplete = select(c.thread_id, c.dictionary).where(
+        c.dictionary.is_not(None), c.events.is_not(None), ~there.exists()
+    )
+    for row in conn.fetchall(incomplete.distinct()):
+        yield Finding(
+            "events",
+            str(row["thread_id"]),
+            "the dictionaries that they are compressed with are missing",
+            "delete them, so that readers learn of the loss",
+            partial(dictionaries.lose, thread_id=row["thread_id"], chain=row["dictionary"]),
         )
     running = select(runs.c.seq).where(
         runs.c.thread_id == c.thread_id, runs.c.status == RunStatus.RUNNING
@@ -361,6 +378,9 @@ def _segments(conn: Connection) -> Iterator[Finding]:
 
 
 def _drop_events(conn: Connection, row: Row) -> None:
+    if row["epoch"] == dictionaries.EPOCH:
+        dictionaries.lose(conn, row["thread_id"], row["dictionary"])
+        return
     c = event_segments.c
     is_segment = (c.thread_id == row["thread_id"], c.epoch == row["epoch"], c.first == row["first"])
     conn.execute(event_segments.update().where(*is_segment).values(events=None, size=0))

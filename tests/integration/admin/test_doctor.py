@@ -26,7 +26,7 @@ from langgraph_runtime_sql.database.schema import (
     thread_labels,
     threads,
 )
-from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events import dictionaries, log
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.segment import Segment
 from langgraph_runtime_sql.events.stream_key import StreamKey
@@ -496,3 +496,29 @@ async def test_damaged_events_are_deleted_and_leave_a_mark(path: Path) -> None:
     async with runtime.opened(path) as db:
         [row] = await db.read(lambda conn: conn.fetchall(select(event_segments)))
         assert (row["events"], row["size"]) == (None, 0)
+
+
+@pytest.mark.parametrize("damage", ["missing", "short"])
+async def test_events_without_their_dictionary_are_deleted_and_leave_a_mark(
+    path: Path, damage: str
+) -> None:
+    of_dictionary = event_segments.c.epoch == dictionaries.EPOCH
+    async with opened(path):
+        thread = (await runtime.start_run(uuid4(), "echo", {}, after_seconds=60))["thread_id"]
+        for number in (1, 2):
+            event = Event((5, number), "run", "values", b"1" * 5000, resumable=True)
+            segment = Segment(StreamKey(None, str(thread)), [event])
+            await current().database.write(lambda conn, s=segment: log.store(conn, [s]))
+        await assert_healthy(path)
+        if damage == "missing":
+            await change(event_segments.delete().where(of_dictionary))
+        else:
+            await change(event_segments.update().where(of_dictionary).values(events=b"p"))
+    result = await examine(path)
+    why = "the dictionaries" if damage == "missing" else "their stored bytes"
+    assert why in result.output, result.output
+    assert (await examine(path, "--fix")).exit_code == 0
+    await assert_healthy(path)
+    async with runtime.opened(path) as db:
+        found = await db.read(lambda conn: conn.fetchall(select(event_segments)))
+        assert [(row["first"], row["events"]) for row in found] == [(1, None), (2, None)]

@@ -19,7 +19,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import event_segments, runs
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import bus as event_bus
-from langgraph_runtime_sql.events import segment
+from langgraph_runtime_sql.events import dictionaries, segment
 from langgraph_runtime_sql.events.event import CONTROL, START, Event
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.cancel import cancel
@@ -108,10 +108,13 @@ async def stored(thread: UUID | None = None) -> list[Event]:
     statement = select(event_segments).order_by(event_segments.c.epoch, event_segments.c.first)
     if thread is not None:
         statement = statement.where(event_segments.c.thread_id == thread)
-    found = await current().database.read(lambda conn: conn.fetchall(statement))
-    return [
-        event for row in found for event in segment.unpack({**row, "events": row["events"][1:]})
-    ]
+
+    def fn(conn: Connection) -> list[Event]:
+        found = [row for row in conn.fetchall(statement) if row["epoch"] != dictionaries.EPOCH]
+        plain = [{**row, "events": row["events"][1:]} for row in found]
+        return [event for row in plain for event in segment.unpack(row, conn)]
+
+    return await current().database.read(fn)
 
 
 # --- restarts

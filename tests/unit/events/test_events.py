@@ -1,11 +1,13 @@
 """Positions of events, segments, and the writer that numbers events."""
 
 from itertools import pairwise
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.events import segment
 from langgraph_runtime_sql.events.event import START, Event, parse_order
 from langgraph_runtime_sql.events.segment import Segment, cut, unpack
@@ -55,6 +57,8 @@ def test_id_of_an_older_version_is_before_all_later_attempts() -> None:
 
 # --- segments
 
+# Segments without a dictionary need none.
+NO_DATABASE = cast(Connection, None)
 events = st.lists(
     st.tuples(
         st.text(max_size=20),
@@ -82,7 +86,7 @@ def built(fields: list[tuple[str, bytes, int, str, int, bool, int]]) -> list[Eve
 def test_cut_and_packed_events_are_the_same_after_they_are_read(fields: list[object]) -> None:
     given_events = built(fields)  # type: ignore[arg-type]
     segments = list(cut(KEY, given_events))
-    assert [each for found in segments for each in unpack(found.row)] == given_events
+    assert [each for found in segments for each in unpack(found.row, NO_DATABASE)] == given_events
     for found in segments:
         assert len({(e.run_id, e.attempt, e.resumable) for e in found.events}) == 1
         numbers = [e.order[1] for e in found.events]
@@ -117,7 +121,7 @@ def test_large_segment_is_compressed() -> None:
 def test_segment_belongs_to_the_tenant_of_its_thread() -> None:
     row = Segment(KEY._replace(tenant="acme"), [event(1)]).row
     assert row["tenant"] == "acme"
-    assert unpack({**row, "events": memoryview(row["events"])}) == [event(1)]
+    assert unpack({**row, "events": memoryview(row["events"])}, NO_DATABASE) == [event(1)]
 
 
 # --- the writer
