@@ -1,7 +1,10 @@
 """Configure every test: plugins, the event loop, certificates and timeouts of clients."""
 
 import functools
+import os
 import ssl
+import sys
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -36,3 +39,11 @@ def anyio_backend() -> str:
     The session scope allows `async def` fixtures of every scope.
     """
     return "asyncio"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_authentication() -> Iterator[None]:
+    """Fail a module that leaves `langgraph_api` with a project's authentication to later modules."""
+    yield
+    loaded = getattr(sys.modules.get("langgraph_api.config"), "LANGGRAPH_AUTH", None)
+    assert not loaded and "LANGGRAPH_AUTH" not in os.environ

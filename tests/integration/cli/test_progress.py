@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from click.testing import CliRunner
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.progress import Progress
-from server.cli import main
 from tests.support import databases
 from tests.support.processes import ROOT, environment, threadhold
 from threadhold.admin.backup import STEP_PAGES, back_up
@@ -38,8 +36,10 @@ Run = Callable[..., Said]
 
 
 def piped(*arguments: str | Path) -> Said:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == 0, done.output
+    done = subprocess.run(
+        threadhold(*arguments), env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
     return Said(done.stdout, done.stderr)
 
 
