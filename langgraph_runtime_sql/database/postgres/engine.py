@@ -28,6 +28,7 @@ from psycopg.types.json import set_json_loads
 
 from langgraph_runtime_sql.database.answer import Answer, run_callbacks
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres import turns
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
 from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
@@ -157,7 +158,8 @@ class PostgresEngine:
     ) -> None:
         self.dsn = postgres_dsn(url)
         self._visibility = visibility or _NoRows
-        self._connect: Connect = connect or psycopg.connect
+        self._connect: Connect = connect or turns.Connection.connect
+        self._turns = turns.Turns()
         self._local = threading.local()
         self._opened: set[Raw] = set()
         self._opened_lock = threading.Lock()
@@ -261,6 +263,8 @@ class PostgresEngine:
         raw: Raw = self._connect(self.dsn, autocommit=True, prepare_threshold=0, **options)
         try:
             raw.prepared_max = PREPARED
+            if isinstance(raw, turns.Connection):
+                raw.turns = self._turns
             for statement in _SET_UP:
                 raw.execute(statement)
             set_json_loads(orjson.loads, raw)
@@ -320,15 +324,16 @@ class PostgresEngine:
         visibility: Visibility,
         fn: Callable[[Connection], T],
     ) -> tuple[T, list[Callable[[], None]]]:
-        try:
-            connection = PostgresConnection(pipeline, begin, visibility, locks=begin is _WRITE)
-            result = fn(connection)
-            if begin is _WRITE:
-                self._commit(pipeline)
-        except BaseException:
-            pipeline.end(b"ROLLBACK")
-            raise
-        return result, connection.committed()
+        with self._turns.turn():
+            try:
+                connection = PostgresConnection(pipeline, begin, visibility, locks=begin is _WRITE)
+                result = fn(connection)
+                if begin is _WRITE:
+                    self._commit(pipeline)
+            except BaseException:
+                pipeline.end(b"ROLLBACK")
+                raise
+            return result, connection.committed()
 
     @staticmethod
     def _commit(pipeline: Pipeline) -> None:
