@@ -5,6 +5,7 @@ Nothing depends on them: a folder that cannot be written is a warning in the log
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -34,8 +35,7 @@ async def save(settings: ResearchSettings, key: Key, snapshot: ProjectSnapshot) 
     if place is None:
         return
     try:
-        await asyncio.to_thread(state_file.write, place, snapshot)
-        await _remove_if_deleted(settings, key)
+        await _write(settings, key, lambda: state_file.write(place, snapshot))
     except OSError:
         logger.warning(
             "The state file of project %s was not written", key.project_id, exc_info=True
@@ -44,10 +44,19 @@ async def save(settings: ResearchSettings, key: Key, snapshot: ProjectSnapshot) 
     await back_up(settings, key, snapshot, latest=True)
 
 
-async def _remove_if_deleted(settings: ResearchSettings, key: Key) -> None:
-    """Remove what was written while the project was deleted: its rows go first, then its files."""
-    if await find(key) is None:
-        await remove(settings, key)
+async def _write(settings: ResearchSettings, key: Key, write: Callable[[], object]) -> None:
+    """Write a file, and remove it if the project was deleted meanwhile.
+
+    A deletion removes the rows first, then the files. It also cancels the run, whose thread still
+    ends what it writes; so what follows must not be cancelled.
+    """
+
+    async def whole() -> None:
+        await asyncio.to_thread(write)
+        if await find(key) is None:
+            await remove(settings, key)
+
+    await asyncio.shield(whole())
 
 
 async def remove(settings: ResearchSettings, key: Key) -> None:
@@ -69,15 +78,12 @@ async def back_up(
     if place is None:
         return
     try:
-        await asyncio.to_thread(
-            backups.save,
-            place,
-            key.project_id,
-            snapshot,
-            latest=latest,
-            keep=settings.research_backups_kept,
+        kept = settings.research_backups_kept
+        await _write(
+            settings,
+            key,
+            lambda: backups.save(place, key.project_id, snapshot, latest=latest, keep=kept),
         )
-        await _remove_if_deleted(settings, key)
     except OSError:
         logger.warning("Project %s was not backed up", key.project_id, exc_info=True)
 

@@ -63,9 +63,13 @@ def remove(folder: Path, project_id: str) -> None:
     """
     name = checked_id(project_id)
     (folder / f"{name}.md").unlink(missing_ok=True)
-    backups = folder / "backups" / name
-    if backups.exists():
-        shutil.rmtree(backups)
+    # Its run may remove the same files at the same time, and writes none after that.
+    shutil.rmtree(folder / "backups" / name, onerror=_unless_missing)
+
+
+def _unless_missing(_remove: object, _path: str, failure: Any) -> None:
+    if not isinstance(failure[1], FileNotFoundError):
+        raise failure[1]
 
 
 def replace_file(file: Path, content: bytes) -> None:

@@ -1,15 +1,19 @@
 """State files, backups, duplicates and escaping of research projects."""
 
+import asyncio
 import logging
+import os
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from my_agent.research import backups, state_file
+from my_agent.research import backups, files, state_file
 from my_agent.research.compression import compress_results
 from my_agent.research.model import (
     Analysis,
@@ -22,7 +26,10 @@ from my_agent.research.model import (
     Section,
     SourceRow,
 )
+from my_agent.research.projects import Key
 from my_agent.research.report import html, markdown
+from my_agent.research.settings import ResearchSettings
+from tests.support.served import PATIENCE
 
 HOSTILE = "# <script>alert(1)</script> | --> ```mermaid\n[x](javascript:alert(1)) --- **b**"
 words = st.text(st.characters(codec="utf-8"), max_size=60) | st.just(HOSTILE)
@@ -111,6 +118,52 @@ def test_old_backups_are_pruned_and_the_latest_kept(tmp_path: Path) -> None:
         backups.save(tmp_path, "p1", snapshot(str(number)), latest=number == 0, keep=3)
     kept = sorted(each.name for each in (tmp_path / "backups" / "p1").glob("*.md"))
     assert kept == ["000001.md", "000004.md", "000005.md", "000006.md"]
+
+
+async def test_file_of_a_deleted_project_is_removed_though_its_run_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ResearchSettings(research_data_folder=str(tmp_path))
+    key = Key("t1", "p1")
+    writing, may_end = threading.Event(), threading.Event()
+
+    def write(folder: Path, state: ProjectSnapshot) -> None:
+        writing.set()
+        assert may_end.wait(PATIENCE)
+        state_file.replace_file(folder / f"{state.project_id}.md", b"late")
+
+    async def find(_: Key) -> None:
+        return None
+
+    monkeypatch.setattr(files.state_file, "write", write)
+    monkeypatch.setattr(files, "find", find)
+    run = asyncio.create_task(files.save(settings, key, snapshot()))
+    assert await asyncio.to_thread(writing.wait, PATIENCE)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    place = files.folder(settings, key)
+    assert place is not None
+    may_end.set()
+    async with asyncio.timeout(PATIENCE):
+        while not place.exists() or list(place.iterdir()):
+            await asyncio.sleep(0.01)
+
+
+def test_files_that_another_removal_has_removed_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        backups.save(tmp_path, "p1", snapshot(str(number)), latest=False)
+    unlink = os.unlink
+
+    def first_by_another(path: Any, **options: Any) -> None:
+        unlink(path, **options)
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", first_by_another)
+    state_file.remove(tmp_path, "p1")
+    assert not list((tmp_path / "backups").iterdir())
 
 
 def test_hostile_words_stay_words_in_every_report() -> None:
