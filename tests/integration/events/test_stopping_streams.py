@@ -132,9 +132,12 @@ async def follow_socket(server: Running, thread: str, **more: Any) -> tuple[list
         if since is None:
             await send(2, "run.start", assistant_id="tokens", input={**more, "messages": []})
         try:
+            is_told = since is not None
             async for line in socket:
                 found.append(json.loads(line))
-                if since is None and len(_tokens(found)) == 3:
+                # Once: a second signal would end the process at once.
+                if not is_told and len(_tokens(found)) == 3:
+                    is_told = True
                     server.process.send_signal(signal.SIGTERM)
                 data = found[-1].get("params", {}).get("data", {})
                 if since is not None and "completed" in str(data.get("event")):
