@@ -9,7 +9,6 @@ in the column `dictionary`; with the last segment that does, the chain is delete
 """
 
 import struct
-from math import ceil, log2
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -219,7 +218,7 @@ def _data(conn: Connection, row: Row, number: int) -> bytes:
     while data is None:
         if at not in stored or stored[at]["events"] is None:
             raise DamagedEvents(f"dictionary {at} of the events of thread {thread_id} is missing")
-        body = _opened(conn, stored[at])
+        body = opened(conn, stored[at])
         frames.append(body[_PARENT.size :])
         (parent,) = _PARENT.unpack_from(body)
         if parent == at:
@@ -239,7 +238,8 @@ def place(row: Row) -> tuple[str, ...]:
     return "event_segments", str(row["thread_id"]), f"{row['epoch']}-{row['first']}"
 
 
-def _opened(conn: Connection, row: Row) -> bytes:
+def opened(conn: Connection, row: Row) -> bytes:
+    """Return the decrypted body of a row of the log."""
     return encryption.open_(row["tenant"], bytes(row["events"]), place(row), conn)
 
 
@@ -264,7 +264,7 @@ def lose(conn: Connection, thread_id: UUID, chain: int) -> None:
 def _compress(data: bytes, dictionary: bytes | None) -> bytes:
     size = len(data) + len(dictionary or b"")
     least, most = _WINDOWS
-    window = min(max(ceil(log2(size + 1)), least), most)
+    window = min(max(size.bit_length(), least), most)
     parameters = zstandard.ZstdCompressionParameters.from_level(
         _LEVEL, window_log=window, write_checksum=True
     )

@@ -195,11 +195,10 @@ def store(conn: Connection, segments: Iterable[Segment]) -> None:
 
 def _rows(conn: Connection, segments: list[Segment]) -> list[Row]:
     """Return the rows of segments of one thread, and those of new dictionaries."""
-    large = [each for each in segments if each.is_large]
-    if not large or not formats.allowed(conn):
+    if not any(each.is_large for each in segments) or not formats.allowed(conn):
         return [each.row for each in segments]
-    thread_id = UUID(large[0].key.thread_id)
-    found = [each.squeezed for each in large if each.squeezed is not None]
+    thread_id = UUID(segments[0].key.thread_id)
+    found = [each.squeezed for each in segments if each.squeezed is not None]
     new = {each.dictionary.number for each in found if each.stored_as is not None}
     needed = {d.number: d for each in found if (d := each.needs) and d.number not in new}
     asked = [(each, dictionaries.ask(conn, thread_id, each)) for each in needed.values()]
@@ -207,13 +206,11 @@ def _rows(conn: Connection, segments: list[Segment]) -> list[Row]:
         # The transaction with it was rolled back, or the events that needed it were deleted.
         dictionaries.forget(thread_id)
         return [each.row for each in segments]
-    alone = [each.row for each in segments if each not in large]
-    return alone + [row for each in large for row in each.rows]
+    return [row for each in segments for row in each.rows]
 
 
 def _opened(conn: Connection, row: Row) -> list[Event]:
-    body = encryption.open_(row["tenant"], bytes(row["events"]), dictionaries.place(row), conn)
-    return unpack({**row, "events": body}, conn)
+    return unpack({**row, "events": dictionaries.opened(conn, row)}, conn)
 
 
 class Placed(NamedTuple):
@@ -306,15 +303,16 @@ def read(conn: Connection, key: StreamKey, after: Order) -> Page:
         rows = conn.fetchall(_AFTER, values)
     else:
         rows = conn.fetchall(_AFTER_OF_RUN, {**values, "run": key.run_id})
-    events, lost = list[Event](), [row for row in rows if row["events"] is None]
+    events, lost = list[Event](), list[Row]()
     for row in rows:
+        if row["events"] is None:
+            lost.append(row)
+            continue
         try:
-            found = _opened(conn, row) if row["events"] is not None else []
+            events += [each for each in _opened(conn, row) if each.order > after]
         except DamagedEvents as error:
             logger.error("Events of thread %s are lost: %s", key.thread_id, error)
             lost.append(row)
-            continue
-        events += [each for each in found if each.order > after]
     position = (rows[-1]["epoch"], rows[-1]["last"]) if rows else after
     dropped = [row for row in lost if _concerns(conn, key, row)]
     return Page(events, position, dropped, len(rows) == PAGE)

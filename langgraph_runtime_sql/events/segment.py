@@ -60,13 +60,18 @@ class Segment:
     @property
     def is_large(self) -> bool:
         """Whether the segment has an event that is compressed with a dictionary."""
-        return any(len(each.data) >= LARGE_EVENT for each in self.events)
+        return len(self._largest) >= LARGE_EVENT
+
+    @property
+    def _largest(self) -> bytes:
+        return max((each.data for each in self.events), key=len)
 
     @cached_property
     def squeezed(self) -> Squeezed | None:
-        """The body, compressed with a dictionary that it resembles."""
-        largest = max((each.data for each in self.events), key=len)
-        return squeeze(UUID(self.key.thread_id), _packed(self.events), largest)
+        """The body of a large segment, compressed with a dictionary that it resembles."""
+        if not self.is_large:
+            return None
+        return squeeze(UUID(self.key.thread_id), _packed(self.events), self._largest)
 
     @property
     def rows(self) -> list[Row]:

@@ -28,10 +28,10 @@ from psycopg.types.json import set_json_loads
 
 from langgraph_runtime_sql.database.answer import Answer, run_callbacks
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.postgres import turns
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
 from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
+from langgraph_runtime_sql.database.postgres.turns import Turns
 from langgraph_runtime_sql.database.url import postgres_dsn
 from langgraph_runtime_sql.database.visibility import Visibility
 from langgraph_runtime_sql.errors import (
@@ -158,8 +158,8 @@ class PostgresEngine:
     ) -> None:
         self.dsn = postgres_dsn(url)
         self._visibility = visibility or _NoRows
-        self._connect: Connect = connect or turns.Connection.connect
-        self._turns = turns.Turns()
+        self._turns = Turns()
+        self._connect: Connect = connect or self._turns.connect
         self._local = threading.local()
         self._opened: set[Raw] = set()
         self._opened_lock = threading.Lock()
@@ -263,8 +263,6 @@ class PostgresEngine:
         raw: Raw = self._connect(self.dsn, autocommit=True, prepare_threshold=0, **options)
         try:
             raw.prepared_max = PREPARED
-            if isinstance(raw, turns.Connection):
-                raw.turns = self._turns
             for statement in _SET_UP:
                 raw.execute(statement)
             set_json_loads(orjson.loads, raw)

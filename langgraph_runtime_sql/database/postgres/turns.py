@@ -26,6 +26,12 @@ class Turns:
         self._lock = threading.Lock()
         self._local = threading.local()
 
+    def connect(self, *args: Any, **options: Any) -> "Connection":
+        """Open a connection, as the driver does, whose threads take these turns."""
+        raw = Connection.connect(*args, **options)
+        raw.turns = self
+        return raw
+
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Have a turn in the block, except while the thread waits for the server."""

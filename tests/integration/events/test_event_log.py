@@ -76,6 +76,15 @@ async def counted(thread: UUID | None, n: int = 40, **more: Any) -> UUID:
     return run
 
 
+async def sleeping(thread: UUID, **more: Any) -> UUID:
+    """Create a run that does not end by itself, and wait until it works."""
+    made = await runtime.start_run(thread, "sleeper", {"seconds": 600}, **more)
+    run = UUID(str(made["run_id"]))
+    while await runtime.status(run) != "running":
+        await asyncio.sleep(0.01)
+    return run
+
+
 async def joined(run: UUID, thread: UUID, after: str | None) -> list[Told]:
     """Return the events of a run after an id, until its stream ends."""
     channel = await Runs.Stream.subscribe(run, thread)
@@ -338,9 +347,7 @@ async def test_stream_of_a_run_that_is_cancelled_before_it_begins_is_empty(
     body = {"stream_mode": ["custom"], "stream_resumable": kept}
     async with runtime.working(), asyncio.timeout(runtime.PATIENCE):
         await counted(thread, 3)
-        ahead = UUID(str((await runtime.start_run(thread, "sleeper", {"seconds": 600}))["run_id"]))
-        while await runtime.status(ahead) != "running":
-            await asyncio.sleep(0.01)
+        ahead = await sleeping(thread)
         made = await runtime.start_run(thread, "tokens", {"mode": "custom", "n": 3}, **body)
         run = UUID(str(made["run_id"]))
         await cancel(None, [run], thread_id=thread, action="interrupt")
@@ -356,10 +363,7 @@ async def test_events_of_a_rolled_back_run_are_deleted(here: None, status: str) 
     thread = uuid4()
     if status == "running":
         async with runtime.working(), asyncio.timeout(runtime.PATIENCE):
-            made = await runtime.start_run(thread, "sleeper", {"seconds": 600}, **KEPT)
-            run = UUID(str(made["run_id"]))
-            while await runtime.status(run) != "running":
-                await asyncio.sleep(0.01)
+            run = await sleeping(thread, **KEPT)
             await cancel(None, [run], thread_id=thread, action="rollback")
             while await runtime.status(run) is not None:
                 await asyncio.sleep(0.01)
@@ -394,10 +398,7 @@ async def test_followers_of_a_thread_get_one_end_of_a_rolled_back_run(
         runtime.working(),
         asyncio.timeout(runtime.PATIENCE),
     ):
-        made = await runtime.start_run(thread, "sleeper", {"seconds": 600}, **body)
-        run = UUID(str(made["run_id"]))
-        while await runtime.status(run) != "running":
-            await asyncio.sleep(0.01)
+        run = await sleeping(thread, **body)
         await cancel(None, [run], thread_id=thread, action="rollback")
         found = []
         while not found or not found[-1].is_end:
