@@ -78,8 +78,9 @@ export function useSlice(
     const sizes = new ResizeObserver((entries) => {
       for (const { target, borderBoxSize } of entries) {
         const key = (target as HTMLElement).dataset.key;
-        const height = borderBoxSize[0]?.blockSize;
-        if (key !== undefined && height !== undefined) heights.current.set(key, height);
+        const height = borderBoxSize[0]?.blockSize ?? 0;
+        // An item that has just been removed or hidden has no height.
+        if (key !== undefined && height > 0) heights.current.set(key, height);
       }
       update();
     });
