@@ -1,15 +1,14 @@
-// A headless browser for tests, driven by lines on standard input.
+// A headless browser for tests, driven by lines on standard input. Its path is the argument.
 //
 // Input:  {"id": number, "run": body of an async function of (page, context, problems)}, and first, if
 //         it has {"open": options}, a page in a new context
 // Output: {"id": the same, "value": what it returns} or {"id", "error": text}; `{"ready": true}` first.
 import { createInterface } from "node:readline";
-import chromium from "@sparticuz/chromium";
-import { chromium as playwright } from "playwright-core";
+import { chromium } from "playwright-core";
 
-// Not the package's own arguments, which keep all in one process and switch CORS off.
-const browser = await playwright.launch({
-  executablePath: await chromium.executablePath(),
+// Not the arguments of the browser's package, which keep all in one process and switch CORS off.
+const browser = await chromium.launch({
+  executablePath: process.argv[2],
   args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
   headless: true,
 });

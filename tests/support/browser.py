@@ -3,11 +3,14 @@
 import asyncio
 import fcntl
 import json
+import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -23,10 +26,12 @@ class Page:
 
     Args:
         process: The driver `web/driver.mjs`.
+        errors: What it writes to stderr.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, errors: IO[bytes]) -> None:
         self._process = process
+        self._errors = errors
         self._commands = 0
 
     async def answer(self) -> Any:
@@ -34,8 +39,12 @@ class Page:
         assert self._process.stdout is not None
         async with asyncio.timeout(PATIENCE):
             line = await self._process.stdout.readline()
-        assert line, "the browser has ended"
+        assert line, f"the browser has ended: {self._written()}"
         return json.loads(line)
+
+    def _written(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace")
 
     async def run(self, code: str, **command: Any) -> Any:
         """Run JavaScript with `page` of Playwright and return what it returns."""
@@ -103,16 +112,24 @@ class Page:
 @asynccontextmanager
 async def browser() -> AsyncIterator[Page]:
     """Open a page, and check at the end that it reported no error."""
+    path = await asyncio.to_thread(chromium)
+    with tempfile.TemporaryFile() as errors:
+        async with _driver(path, errors) as page:
+            yield page
+
+
+@asynccontextmanager
+async def _driver(path: Path, errors: IO[bytes]) -> AsyncIterator[Page]:
     process = await asyncio.create_subprocess_exec(
-        *("node", "driver.mjs"),
+        *("node", "driver.mjs", str(path)),
         cwd=WEB,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
         limit=2**24,
     )
     try:
-        page = Page(process)
+        page = Page(process, errors)
         assert await page.answer() == {"ready": True}
         yield page
         await page.check()
@@ -128,11 +145,36 @@ async def browser() -> AsyncIterator[Page]:
             await process.wait()
 
 
+def chromium() -> Path:
+    """Return the path of the browser, which its package contains compressed.
+
+    The package's own look whether it is extracted takes a file for whole that another process is
+    just writing.
+    """
+    folder = WEB / "node_modules" / ".cache" / "chromium"
+    whole = folder / "whole"
+    with _lock():
+        if not whole.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            script = 'import chromium from "@sparticuz/chromium"; await chromium.executablePath()'
+            command = ("node", "--input-type=module", "--eval", script)
+            subprocess.run(command, cwd=WEB, env={**os.environ, "TMPDIR": str(folder)}, check=True)
+            whole.touch()
+    return folder / "chromium"
+
+
 @pytest.fixture(scope="session")
 def web_build() -> None:
     """Build the web app, unless it is built."""
     assert shutil.which("npm") is not None, "tests of the web app need Node 20 or later with npm"
-    # Another test process may be building it.
+    with _lock():
+        build()
+
+
+@contextmanager
+def _lock() -> Iterator[None]:
+    """Exclude other test processes, which do the same."""
     with (WEB / "package-lock.json").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        build()
+        yield
