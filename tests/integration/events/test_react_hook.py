@@ -165,11 +165,12 @@ async def test_a_reload_keeps_the_thread(server: Running, api: Api) -> None:
 async def test_a_second_hook_shows_the_run_in_flight(server: Running, api: Api) -> None:
     thread = await api.thread()
     async with hook(server.url, "tokens", thread) as first:
-        first.talk(n=30, delay=0.05)
+        # Longer than a busy machine takes to start the second component.
+        first.talk(n=120, delay=0.05)
         await first.until(lambda each: "3 " in "".join(texts(each)))
         async with hook(server.url, "tokens", thread) as second:
             await second.until(lambda each: each["loading"])
-            assert texts(await second.until(is_done)) == ["hi", counted(30)]
+            assert texts(await second.until(is_done)) == ["hi", counted(120)]
 
 
 async def test_an_answered_interrupt_stays_hidden(server: Running, api: Api, folder: Path) -> None:

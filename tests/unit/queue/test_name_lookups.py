@@ -17,8 +17,8 @@ from langgraph_runtime_sql.tenancy import scope
 
 # Seconds; far more than any step needs.
 PATIENCE = 30.0
-# The time that a look-up has.
-SECONDS = 1.5
+# Of a look-up that shall fail.
+SECONDS = 0.5
 DEAD = "dead.example"
 
 
@@ -33,11 +33,16 @@ def dead_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.1", 443))]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(name_lookups, "_lookups", NameLookups(threads=6, each=4, seconds=SECONDS))
+    limit_lookups(monkeypatch, PATIENCE)
     configuration = process.Configuration(options=Options(tenant_key="org"))
     monkeypatch.setattr(process.process, "configuration", configuration)
     yield
     ended.set()
+
+
+def limit_lookups(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Give each look-up this time."""
+    monkeypatch.setattr(name_lookups, "_lookups", NameLookups(threads=6, each=4, seconds=seconds))
 
 
 async def resolve(host: str, tenant: str) -> Any:
@@ -63,14 +68,29 @@ async def test_300_lookups_at_a_dead_server_delay_no_other_tenant_and_no_node(
         assert (await look_up("fine.example", "good"))[0][4] == ("203.0.113.1", 443)
     assert await asyncio.to_thread(lambda: "node") == "node"
     assert not any(each.done() for each in stuck)
+    for each in stuck:
+        each.cancel()
+    await asyncio.wait(stuck)
+
+
+@pytest.mark.parametrize("look_up", [resolve, resolve_in_thread])
+async def test_300_lookups_at_a_dead_server_fail_in_time(
+    dead_server: None, monkeypatch: pytest.MonkeyPatch, look_up: Any
+) -> None:
+    limit_lookups(monkeypatch, SECONDS)
+    asyncio.get_running_loop().set_default_executor(NodeThreads(max_workers=2))
+    stuck = [look_up(DEAD, "bad") for _ in range(300)]
     errors = await asyncio.wait_for(asyncio.gather(*stuck, return_exceptions=True), PATIENCE)
     assert {type(each) for each in errors} == {socket.gaierror}
 
 
-async def test_lookups_beyond_a_tenants_share_follow_when_others_end(dead_server: None) -> None:
+async def test_lookups_beyond_a_tenants_share_follow_when_others_end(
+    dead_server: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asyncio.get_running_loop().set_default_executor(NodeThreads(max_workers=2))
     found = await asyncio.gather(*(resolve("fine.example", "good") for _ in range(100)))
     assert len(found) == 100
+    limit_lookups(monkeypatch, SECONDS)
     with pytest.raises(socket.gaierror):
         await resolve(DEAD, "good")
 
