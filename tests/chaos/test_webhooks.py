@@ -58,7 +58,7 @@ def command(victim: Victim, *arguments: str) -> str:
 def test_webhook_arrives_after_a_kill_between_end_and_delivery(victim: Victim) -> None:
     victim.start()
     with receiving() as receiver:
-        receiver.answers = [503]
+        receiver.answers = [503] * 100
         thread = victim.thread()
         run = victim.run(thread, "echo", {"value": 1}, webhook=f"{receiver.url}/hook")
         victim.await_(lambda: receiver.calls)
@@ -66,10 +66,13 @@ def test_webhook_arrives_after_a_kill_between_end_and_delivery(victim: Victim) -
         # What the receiver hears does not depend on what is left of the run.
         assert victim.client.delete(f"/threads/{thread}").is_success
         victim.kill()
-        assert victim.sql("SELECT status, attempts FROM webhooks") == [("pending", 1)]
+        [(status, attempts)] = victim.sql("SELECT status, attempts FROM webhooks")
+        assert status == "pending" and attempts >= 1
+        tried = len(receiver.calls)
+        receiver.answers.clear()
         victim.start()
         victim.await_(lambda: not victim.sql("SELECT * FROM webhooks"))
-    assert len(receiver.calls) == 2
+    assert len(receiver.calls) == tried + 1
     assert len({headers["webhook-id"] for _, headers, _ in receiver.calls}) == 1
     for _, headers, body in receiver.calls:
         verified = Webhook(WEBHOOK_SECRET).verify(body, headers)

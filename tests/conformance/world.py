@@ -17,7 +17,7 @@ from .receiver import Receiver
 
 GRAPH_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 # Seconds until a delayed run starts: enough to act before, even on a slow machine.
-SOON = 6
+SOON = 15
 SEEN_HEADERS = (
     "allow",
     "content-location",

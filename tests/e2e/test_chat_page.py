@@ -119,7 +119,7 @@ async def test_a_document_is_replaced_only_if_the_person_says_so(page: Page) -> 
 
 
 async def test_progress_of_an_upload_survives_a_reload(page: Page) -> None:
-    text = "\n\n".join(f"# Part {i}\n\nPart {i} is about number {i * 37}. " * 3 for i in range(700))
+    text = "\n\n".join(f"# Part {i}\n\nPart {i} is about number {i * 37}. " * 3 for i in range(300))
     await pick(page, {"long.md": text})
     await page.run('await page.locator(".upload").getByText(/ [1-9][0-9]* %/).waitFor()')
     await page.run("await page.reload()")

@@ -46,7 +46,9 @@ async def test_a_conversation_can_be_edited_repeated_and_switched(
 async def test_messages_sent_meanwhile_wait_on_the_server(
     page: Page, server: Running, endpoint: OpenAIServer
 ) -> None:
-    endpoint.fallback = say(ANSWER, delay=SLOWLY)
+    gate = endpoint.gate()
+    endpoint.fallback = say(ANSWER, gate=gate)
+    gate.open(10)
     await page.visit(server, "?assistant=chat")
     await page.say("one")
     await page.until("w5")
@@ -60,6 +62,7 @@ async def test_messages_sent_meanwhile_wait_on_the_server(
     await page.run('await page.locator(".pending li button").nth(1).click()')
     await page.run('await page.locator(".pending li").nth(1).waitFor({state: "detached"})')
     endpoint.fallback = say("The second answer.")
+    gate.open(50)
     await page.until("The second answer.")
     await page.idle()
     assert await page.texts() == ["one", ANSWER, "two", "The second answer."]
@@ -284,12 +287,13 @@ async def test_a_lock_in_flight_turns_the_view_read_only_and_keeps_the_text(
     await signed_in.until("Hello from the model.")
     await signed_in.idle()
     thread = await signed_in.thread()
+    box = 'page.getByLabel("Message", {exact: true})'
+    await signed_in.run(f'await {box}.fill("too late")')
     async with client(strict, **headers("acme", "ada")) as api:
         # Another window goes on with another company.
         await api.post(f"/api/v1/threads/{thread}/resume", {"website": "other.example"})
-    await signed_in.say("too late")
+    await signed_in.run('await page.keyboard.press("Enter")')
     await signed_in.until("Read-only")
-    box = 'page.getByLabel("Message", {exact: true})'
     assert await signed_in.run(f"return {box}.inputValue()") == "too late"
     assert await signed_in.run(f"return {box}.getAttribute('readonly')") is not None
     await signed_in.click("Resume in new thread")

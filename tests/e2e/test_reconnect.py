@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.browser import Page
-from tests.support.openai_replies import say
+from tests.support.openai_replies import Gate, say
 from tests.support.openai_server import OpenAIServer
 from tests.support.processes import Running, free_port
 from tests.support.proxy import Proxy, proxied
@@ -28,9 +28,19 @@ def proxy(server: Running) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-async def counting(page: Page, proxy: Proxy, endpoint: OpenAIServer) -> AsyncIterator[Page]:
+def gate(endpoint: OpenAIServer) -> Gate:
+    """Hold the answer in the middle, however busy the machine is."""
+    made = endpoint.gate()
+    made.open(10)
+    return made
+
+
+@pytest.fixture
+async def counting(
+    page: Page, proxy: Proxy, endpoint: OpenAIServer, gate: Gate
+) -> AsyncIterator[Page]:
     """Open a conversation through the proxy, in the middle of an answer."""
-    endpoint.fallback = say(ANSWER, delay=SLOWLY)
+    endpoint.fallback = say(ANSWER, delay=SLOWLY, gate=gate)
     await page.run(f'await page.goto("http://127.0.0.1:{proxy.port}/?assistant=chat")')
     await page.say("count")
     await page.until("w5")
@@ -44,18 +54,21 @@ async def whole(page: Page) -> None:
     assert await page.texts() == WHOLE
 
 
-async def test_a_reload_in_mid_token(counting: Page) -> None:
+async def test_a_reload_in_mid_token(counting: Page, gate: Gate) -> None:
     await counting.run("await page.reload()")
+    gate.open(50)
     await whole(counting)
 
 
-async def test_a_cut_by_a_proxy(counting: Page, proxy: Proxy) -> None:
+async def test_a_cut_by_a_proxy(counting: Page, proxy: Proxy, gate: Gate) -> None:
     proxy.cut()
+    gate.open(50)
     await whole(counting)
 
 
-async def test_a_half_open_socket(counting: Page, proxy: Proxy) -> None:
+async def test_a_half_open_socket(counting: Page, proxy: Proxy, gate: Gate) -> None:
     proxy.silent = True
+    gate.open(50)
     try:
         # The answer ends while nothing arrives.
         await asyncio.sleep(4)
@@ -67,17 +80,18 @@ async def test_a_half_open_socket(counting: Page, proxy: Proxy) -> None:
     await whole(counting)
 
 
-async def test_a_long_sleep(counting: Page, proxy: Proxy) -> None:
+async def test_a_long_sleep(counting: Page, proxy: Proxy, gate: Gate) -> None:
     """The machine sleeps: no timer runs, no event arrives, and its connections are gone."""
     await counting.run("globalThis.cdp = await context.newCDPSession(page);")
     await counting.run('await cdp.send("Page.setWebLifecycleState", {state: "frozen"})')
     proxy.cut()
+    gate.open(50)
     await asyncio.sleep(4)
     await counting.run('await cdp.send("Page.setWebLifecycleState", {state: "active"})')
     await whole(counting)
 
 
-async def test_four_tabs_of_one_browser(counting: Page) -> None:
+async def test_four_tabs_of_one_browser(counting: Page, gate: Gate) -> None:
     """A server of HTTP/1.1 gets six connections of a browser."""
     await counting.run(
         "globalThis.tabs = [page];"
@@ -85,6 +99,7 @@ async def test_four_tabs_of_one_browser(counting: Page) -> None:
         "  const tab = await context.newPage(); await tab.goto(page.url()); tabs.push(tab);"
         "}"
     )
+    gate.open(50)
     await counting.run(
         f'await Promise.all(tabs.map((tab) => tab.getByText("w59").waitFor({{timeout: {LONG}}})));'
     )

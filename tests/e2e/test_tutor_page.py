@@ -121,9 +121,9 @@ async def test_the_profile_is_seen_edited_and_erased_only_when_confirmed(
     await press(page, "Profile")
     await page.run('await page.getByLabel("Level").selectOption("B1")')
     await page.run('await page.getByLabel("Native language").fill("Brazilian Portuguese")')
-    await press(page, "Save")
     await page.run(
-        'await page.getByRole("button", {name: "Save"}).and(page.locator(":disabled")).waitFor()'
+        'const saved = page.waitForResponse((each) => each.request().method() === "PATCH");'
+        'await page.getByRole("button", {name: "Save", exact: true}).click(); await saved;'
     )
     known = await ada.get("/tutor/profile")
     assert (known["level"], known["native_language"]) == ("B1", "Brazilian Portuguese")

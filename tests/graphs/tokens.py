@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -19,10 +20,24 @@ class Input(TypedDict, total=False):
     delay: float  # seconds before each token
     size: int  # characters in each token, at least
     mode: Literal["messages", "custom"]
+    gate: str  # path of a file with the number of tokens that may be sent; none without the file
 
 
 class State(Input, total=False):
     sent: int
+
+
+async def passed(gate: str, i: int) -> None:
+    """Wait until the gate lets token `i` through."""
+    while gate and not await asyncio.to_thread(is_open, gate, i):
+        await asyncio.sleep(0.02)
+
+
+def is_open(gate: str, i: int) -> bool:
+    try:
+        return i < int(Path(gate).read_text() or 0)
+    except FileNotFoundError:
+        return False
 
 
 class CountingModel(BaseChatModel):
@@ -31,6 +46,7 @@ class CountingModel(BaseChatModel):
     n: int
     delay: float = 0.0
     size: int = 0
+    gate: str = ""
 
     @property
     def _llm_type(self) -> str:
@@ -69,16 +85,21 @@ class CountingModel(BaseChatModel):
         for i in range(self.n):
             # A delay of 0 still yields to the event loop, as reading a socket does.
             await asyncio.sleep(self.delay)
+            await passed(self.gate, i)
             yield ChatGenerationChunk(message=AIMessageChunk(content=self.token(i)))
 
 
 async def tokens(state: State, runtime: Runtime) -> State:
     model = CountingModel(
-        n=state.get("n", 10), delay=state.get("delay", 0.0), size=state.get("size", 0)
+        n=state.get("n", 10),
+        delay=state.get("delay", 0.0),
+        size=state.get("size", 0),
+        gate=state.get("gate", ""),
     )
     if state.get("mode") == "custom":
         for i in range(model.n):
             await asyncio.sleep(model.delay)
+            await passed(model.gate, i)
             runtime.stream_writer({"token": model.token(i), "i": i})
         return {"sent": model.n}
     answer = await model.ainvoke(state.get("messages") or "count")

@@ -18,7 +18,8 @@ from tests.support.processes import ROOT, Running
 from tools.web import build
 
 WEB = ROOT / "web"
-PATIENCE = 60.0
+# More than any wait in the page.
+PATIENCE = 150.0
 
 
 class Page:

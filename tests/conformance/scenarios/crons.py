@@ -296,7 +296,7 @@ async def fire_beside_a_cron_with_an_end(w: World) -> Any:
     ending = (await w.call("POST", "/runs/crons", body))["body"]
     cron = await w.sdk.crons.create_for_thread(key, "echo", schedule=OFTEN, input={"value": 1})
     fired = False
-    for _ in range(16):
+    for _ in range(60):
         if fired := bool(await w.sdk.runs.list(key)):
             break
         await w.pause(0.25)

@@ -10,7 +10,7 @@ from ..registry import scenario
 from ..world import World
 from .assistants import NOWHERE
 
-LONG = {"seconds": 10}
+LONG = {"seconds": 60}
 ENDED = ("success", "error", "timeout", "interrupted")
 
 
@@ -330,7 +330,7 @@ async def delete_a_thread_with_a_running_run(w: World) -> Any:
 async def delete_an_assistant_in_use(w: World) -> Any:
     made = await w.sdk.assistants.create("sleeper")
     key = await w.thread()
-    run = await w.sdk.runs.create(key, made["assistant_id"], input=LONG)
+    run = await w.sdk.runs.create(key, made["assistant_id"], input={"seconds": 10})
     await w.run_status(key, run["run_id"], "running")
     await w.sdk.assistants.delete(made["assistant_id"])
     return await w.run_status(key, run["run_id"], *ENDED)

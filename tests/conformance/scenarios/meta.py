@@ -59,7 +59,7 @@ async def metrics_of_an_idle_queue(w: World) -> Any:
 @scenario(alone=True)
 async def metrics_of_a_busy_queue(w: World) -> Any:
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "sleeper", input={"seconds": 10})
+    run = await w.sdk.runs.create(key, "sleeper", input={"seconds": 60})
     late = await w.sdk.runs.create(key, "echo", input={"value": 1})
     await w.run_status(key, run["run_id"], "running")
     body = (await w.call("GET", "/metrics?format=json"))["body"]

@@ -294,9 +294,12 @@ async def thread_stream_of_state_updates(w: World) -> Any:
     key = await w.thread()
     await w.sdk.runs.wait(key, "echo", input={"value": 1})
     async with w.events("GET", f"/threads/{key}/stream?stream_modes=state_update") as stream:
-        await asyncio.sleep(0.3)  # stock subscribes when its body is first read
-        await w.sdk.threads.update_state(key, {"value": 2})
-        event = await anext(stream)
+        first = asyncio.ensure_future(anext(stream))
+        # Stock subscribes when its body is first read.
+        while not first.done():
+            await w.sdk.threads.update_state(key, {"value": 2})
+            await asyncio.wait({first}, timeout=1)
+        event = await first
     return [event["event"], sorted(event["data"])]
 
 

@@ -157,7 +157,7 @@ async def through_the_sdk(w: World) -> Any:
 async def join_live(w: World) -> Any:
     """Joining a running run gives its later events and its end."""
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "steps", input={"count": 3, "delay": 2.0})
+    run = await w.sdk.runs.create(key, "steps", input={"count": 3, "delay": 5.0})
     await w.run_status(key, run["run_id"], "running")
     joined = pairs(await w.sse("GET", f"/threads/{key}/runs/{run['run_id']}/stream"))
     return joined[-1]
@@ -284,7 +284,7 @@ async def disconnect_cancels_the_run(w: World) -> Any:
     key = await w.thread()
     body = {
         "assistant_id": "steps",
-        "input": {"count": 30, "delay": 0.3},
+        "input": {"count": 30, "delay": 2.0},
         "on_disconnect": "cancel",
     }
     await w.sse("POST", f"/threads/{key}/runs/stream", body, stop=lambda e: e["event"] == "values")
@@ -295,7 +295,7 @@ async def disconnect_cancels_the_run(w: World) -> Any:
 @scenario()
 async def disconnect_of_a_join_cancels_the_run(w: World) -> Any:
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "steps", input={"count": 30, "delay": 0.3})
+    run = await w.sdk.runs.create(key, "steps", input={"count": 30, "delay": 2.0})
     path = f"/threads/{key}/runs/{run['run_id']}/stream?cancel_on_disconnect=true"
     await w.sse("GET", path, stop=lambda e: e["event"] == "values")
     return await w.run_status(key, run["run_id"], "success", "error", "interrupted")

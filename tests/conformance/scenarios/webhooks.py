@@ -36,7 +36,7 @@ async def on_an_interrupt(w: World) -> Any:
 async def on_cancellation(w: World) -> Any:
     mark, key = w.new_id(), await w.thread()
     run = await w.sdk.runs.create(
-        key, "sleeper", input={"seconds": 10}, webhook=w.receiver.url(mark)
+        key, "sleeper", input={"seconds": 60}, webhook=w.receiver.url(mark)
     )
     # A run is running before it has stored its input, which the webhook delivers.
     await w.until(lambda: w.sdk.threads.get_state(key), lambda state: bool(state["values"]))

@@ -19,7 +19,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import event_segments, runs
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import bus as event_bus
-from langgraph_runtime_sql.events import dictionaries, segment
+from langgraph_runtime_sql.events import dictionaries, segment, shared
 from langgraph_runtime_sql.events.event import CONTROL, START, Event
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.cancel import cancel
@@ -232,7 +232,7 @@ def say(run: Row, count: int, attempt: int = 1) -> None:
 async def test_events_are_stored_within_moments(here: None) -> None:
     run, _ = await claimed(uuid4())
     say(run, 5)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(runtime.PATIENCE):
         while len(await stored(run["thread_id"])) < 5:
             await asyncio.sleep(0.01)
     assert [each.order[1] for each in await stored(run["thread_id"])] == [1, 2, 3, 4, 5]
@@ -465,7 +465,7 @@ async def test_update_of_a_state_at_the_begin_of_a_run_hides_no_event(here: None
         bus.publish_state(of_thread(thread), "state_update", b"{}")
         run, _ = await claimed(thread)
         say(run, 3)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(runtime.PATIENCE):
             found = [await reader.get() for _ in range(4)]
     assert sorted(each.name for each in found if each) == ["custom"] * 3 + ["state_update"]
     await bus.flush()
@@ -489,7 +489,7 @@ async def test_update_of_a_state_while_the_end_of_a_run_is_stored_comes_after_th
 
     async with await bus.follow_thread(of_thread(thread)) as reader:
         await current().database.write(end)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(runtime.PATIENCE):
             told = [await reader.get() for _ in range(2)]
     assert [each.name for each in told if each] == [CONTROL, "state_update"]
     found = await stored(thread)
@@ -503,17 +503,20 @@ async def test_update_of_a_state_while_the_end_of_a_run_is_stored_comes_after_th
 @pytest.mark.parametrize("kept", [True, False], ids=["resumable", "not resumable"])
 @pytest.mark.parametrize("way", ["interrupt", "rollback", "stateless"])
 async def test_follower_of_a_cancelled_pending_run_gets_its_end_at_once(
-    here: None, way: str, kept: bool
+    here: None, way: str, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Not at the next look at the log.
+    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 600.0)
+    monkeypatch.setattr(shared, "AWAY_RECHECK_SECONDS", 600.0)
     body = {"stream_resumable": kept, "after_seconds": 3_600}
     made = await runtime.start_run(None if way == "stateless" else uuid4(), "echo", {}, **body)
     run, thread = UUID(str(made["run_id"])), UUID(str(made["thread_id"]))
     action = "rollback" if way == "rollback" else "interrupt"
     async with await current().bus.follow_run(of_run(run, thread)) as reader:
-        waiting = asyncio.create_task(reader.get(60))
+        waiting = asyncio.create_task(reader.get(600))
         await asyncio.sleep(0)
         await cancel(None, [run], thread_id=thread, action=action)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(runtime.PATIENCE):
             event = await waiting
     # None means that the stream was dropped with its thread.
     assert event is None or event.is_end

@@ -98,7 +98,7 @@ async def read_socket(server: Running, thread: str, query: str = "", **params: A
     url = server.url.replace("http", "ws", 1) + f"/threads/{thread}/stream/events{query}"
     found, is_over = [], ended()
     asked = {"id": 1, "method": "subscription.subscribe"}
-    async with asyncio.timeout(PATIENCE), connect(url) as socket:
+    async with asyncio.timeout(PATIENCE), connect(url, open_timeout=PATIENCE) as socket:
         await socket.send(json.dumps({**asked, "params": {"channels": CHANNELS, **params}}))
         async for line in socket:
             event = json.loads(line)
@@ -273,9 +273,9 @@ async def test_invalid_cursors_are_refused(api: Api, cursor: Wire) -> None:
 async def test_a_socket_refuses_an_invalid_cursor(servers: list[Running]) -> None:
     url = servers[0].url.replace("http", "ws", 1) + f"/threads/{uuid4()}/stream/events"
     async with asyncio.timeout(PATIENCE):
-        async with connect(f"{url}?since=x") as socket:
+        async with connect(f"{url}?since=x", open_timeout=PATIENCE) as socket:
             assert json.loads(await socket.recv())["error"] == "invalid_argument"
-        async with connect(url) as socket:
+        async with connect(url, open_timeout=PATIENCE) as socket:
             params = {"channels": CHANNELS, "since": -1}
             asked = {"id": 1, "method": "subscription.subscribe", "params": params}
             await socket.send(json.dumps(asked))
@@ -291,7 +291,10 @@ async def test_cursors_hold_after_a_kill(tmp_path: Path) -> None:
         async with client(server) as api:
             thread = await api.thread()
             message = {"type": "human", "content": "hi"}
-            value = {"messages": [message], "n": 40, "delay": 0.05}
+            # The run does not end before the server is killed.
+            gate = tmp_path / "gate"
+            gate.write_text("10")
+            value = {"messages": [message], "n": 40, "delay": 0.05, "gate": str(gate)}
             await command(api, thread, "run.start", assistant_id="tokens", input=value)
             seen = await read(api, thread, lambda event: "5 " in json.dumps(event))
             # A client may have events for which the disk has not been waited.
@@ -299,6 +302,7 @@ async def test_cursors_hold_after_a_kill(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
             server.process.kill()
             server.process.wait()
+    gate.write_text("40")
     with running(command_line, port, tmp_path, env) as server:
         async with client(server) as api:
             rest = await read(api, thread, ended(), since=seen[-1]["seq"])
@@ -336,7 +340,8 @@ async def test_socket_of_an_invalid_thread_is_refused_in_one_message(
     servers: list[Running],
 ) -> None:
     url = servers[0].url.replace("http", "ws", 1)
-    async with asyncio.timeout(PATIENCE), connect(f"{url}/threads/nope/stream/events") as socket:
+    path = f"{url}/threads/nope/stream/events"
+    async with asyncio.timeout(PATIENCE), connect(path, open_timeout=PATIENCE) as socket:
         told = json.loads(await socket.recv())
         await socket.wait_closed()
     assert (told["type"], told["error"], socket.close_code) == ("error", "invalid_argument", 1008)

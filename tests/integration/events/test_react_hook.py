@@ -126,15 +126,19 @@ async def test_each_token_is_shown_once_after_an_end_of_the_server(
         async with client(first) as api:
             await api.post("/threads", {"thread_id": thread})
         async with hook(url, "tokens", thread) as shown:
-            shown.talk(n=60, delay=0.05)
+            # The run does not end before the server, however late its tokens are shown.
+            gate = tmp_path / "gate"
+            gate.write_text("10")
+            shown.talk(n=60, delay=0.05, gate=str(gate))
             cut = await shown.until(lambda each: "6 " in "".join(texts(each)))
             first.process.send_signal(end)
             await asyncio.to_thread(first.process.wait)
-            killed = time.monotonic()
+            gate.write_text("60")
             with run(command, port, tmp_path, env):
+                started = time.monotonic()
                 ids = [each["id"] for each in cut["messages"]]
                 await shown.until(lambda each: [m["id"] for m in each["messages"]] != ids)
-                assert time.monotonic() - killed < 15
+                assert time.monotonic() - started < 15
                 last = await shown.until(is_done)
     assert texts(last) == ["hi", counted(60)]
     assert last["error"] is None
@@ -162,15 +166,19 @@ async def test_a_reload_keeps_the_thread(server: Running, api: Api) -> None:
         assert last["error"] is None
 
 
-async def test_a_second_hook_shows_the_run_in_flight(server: Running, api: Api) -> None:
-    thread = await api.thread()
+async def test_a_second_hook_shows_the_run_in_flight(
+    server: Running, api: Api, tmp_path: Path
+) -> None:
+    thread, gate = await api.thread(), tmp_path / "gate"
+    gate.write_text("10")
     async with hook(server.url, "tokens", thread) as first:
-        # Longer than a busy machine takes to start the second component.
-        first.talk(n=120, delay=0.05)
+        first.talk(n=30, delay=0.05, gate=str(gate))
         await first.until(lambda each: "3 " in "".join(texts(each)))
         async with hook(server.url, "tokens", thread) as second:
-            await second.until(lambda each: each["loading"])
-            assert texts(await second.until(is_done)) == ["hi", counted(120)]
+            if not any(each["loading"] for each in second.shown):
+                await second.until(lambda each: each["loading"])
+            gate.write_text("30")
+            assert texts(await second.until(is_done)) == ["hi", counted(30)]
 
 
 async def test_an_answered_interrupt_stays_hidden(server: Running, api: Api, folder: Path) -> None:

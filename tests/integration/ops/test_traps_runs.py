@@ -609,7 +609,7 @@ def strict(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with served.served(
         folder,
         # Enough for a short run on a busy machine.
-        BG_JOB_TIMEOUT_SECS="5",
+        BG_JOB_TIMEOUT_SECS="15",
         FF_CRONS_ENABLED="false",
         CRON_SCHEDULER_SLEEP_TIME="1",
     ) as started:

@@ -454,6 +454,10 @@ async def test_workers_without_redis_stream_each_others_runs(tmp_path: Path) -> 
     command = threadhold("serve", "--config", config, "--port", str(port), "--workers", "2")
     body = {"assistant_id": "steps", "input": {"count": 20, "delay": 0.05}}
     with running(command, port, tmp_path, env) as server:
+        # The first of the two answers.
+        async with asyncio.timeout(PATIENCE):
+            while len(set(pids(server))) < 2:
+                await asyncio.sleep(0.05)
         async with AsyncExitStack() as stack:
             made = [await stack.enter_async_context(client(server)) for _ in range(8)]
             threads = await asyncio.gather(*(api.thread() for api in made))

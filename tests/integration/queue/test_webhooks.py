@@ -184,7 +184,7 @@ async def test_failing_receiver_is_called_for_a_day_at_growing_intervals(
     ("header", "seconds"),
     [
         ("7200", 7200),
-        (format_datetime(datetime.now(UTC) + timedelta(hours=3), usegmt=True), 3 * 3600),
+        (None, 3 * 3600),
         ("-1", 0),
         ("soon", 0),
         ("Fri, 31 Dec 99999999999 23:59:59 GMT", 0),
@@ -192,8 +192,10 @@ async def test_failing_receiver_is_called_for_a_day_at_growing_intervals(
     ids=["seconds", "date", "negative", "words", "year"],
 )
 async def test_retry_after_is_obeyed(
-    delivering: delivery.Delivery, header: str, seconds: float
+    delivering: delivery.Delivery, header: str | None, seconds: float
 ) -> None:
+    date = datetime.now(UTC) + timedelta(seconds=seconds)
+    header = header or format_datetime(date, usegmt=True)
     with receiving() as receiver:
         receiver.answer = lambda _: (429, {"retry-after": header})
         [webhook_id] = await add(f"{receiver.url}/busy")

@@ -269,7 +269,8 @@ async def test_silent_issuer_times_out_without_blocking_the_loop() -> None:
                 await asyncio.sleep(0.01)
                 turns += 1
         assert await waiting is None
-        assert turns > 50
+        # A loop that is blocked has one.
+        assert turns > 3
 
 
 async def test_changed_jwks_file_is_read_again(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -180,13 +179,15 @@ async def test_requests_to_one_host_keep_a_distance(settings: ResearchSettings) 
         for number in range(4):
             web.pages[f"/{number}"] = Page(body)
         slow = settings.model_copy(update={"research_host_delay_seconds": 0.15})
+        began = time.monotonic()
         await asyncio.gather(
             *(crawling.crawl(f"{web.url}/{n}", slow, bytes_left=1000) for n in range(4))
         )
         assert web.asked.count("/robots.txt") == 1
-    gaps = [after - before for before, after in pairwise(moments)]
-    assert len(gaps) == 3
-    assert min(gaps) > 0.1
+    assert len(moments) == 4
+    # Counted from the beginning: a busy machine may delay one request and not the next.
+    for number, moment in enumerate(sorted(moments)):
+        assert moment - began > number * 0.15 - 0.02
 
 
 async def test_delay_of_the_website_is_kept_up_to_a_bound(settings: ResearchSettings) -> None:
