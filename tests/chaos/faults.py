@@ -1,5 +1,6 @@
 """Faults: a driver whose N-th statement fails, in each way that a database can fail."""
 
+import random
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -22,7 +23,8 @@ class Faults:
     Attributes:
         left: Number of counted statements that still succeed; None for all.
         burst: Number of consecutive failures.
-        period: Number of statements until the next failure; None for a single failure.
+        period: Least number of statements until the next failure, which is at most twice as far: at a
+            constant distance, each attempt of the same work could fail. None for a single failure.
         where: `write` or `read`: only statements of such threads count.
         mode: `fails` (the statement has no effect; Postgres aborts the transaction), `aborts`
             (SQLite rolls the transaction back; the connection to Postgres is lost), `lost` (the
@@ -41,6 +43,7 @@ class Faults:
         self.message = MESSAGES[0]
         self.fired: list[str] = []
         self.watch: Callable[[str], None] | None = None
+        self._random = random.Random(0)
         self._lock = threading.Lock()
         self._driver: type[_Sqlite | _Postgres]
         self._driver = _Sqlite if databases.kind() == "sqlite" else _Postgres
@@ -58,6 +61,7 @@ class Faults:
         """Let `left` statements succeed and the next one fail."""
         self.mode, self.message, self.burst, self.fired = mode, message, burst, []
         self.where, self.period, self.left = where, period, left
+        self._random = random.Random(left)
 
     def disarm(self) -> None:
         """Let all statements succeed."""
@@ -90,7 +94,7 @@ class Faults:
             if self.left >= 0:
                 return False
             if self.left <= -self.burst:
-                self.left = self.period
+                self.left = self.period and self.period + self._random.randrange(self.period)
             self.fired.append(sql)
             return True
 
