@@ -62,7 +62,7 @@ class Segment:
         """Whether the segment has an event that is compressed with a dictionary."""
         return len(self._largest) >= LARGE_EVENT
 
-    @property
+    @cached_property
     def _largest(self) -> bytes:
         return max((each.data for each in self.events), key=len)
 

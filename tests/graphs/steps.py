@@ -15,6 +15,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
+from tests.support.gates import passed
+
 
 class Input(TypedDict, total=False):
     count: int
@@ -48,14 +50,6 @@ def first_time(marker: str | None) -> bool:
     return True
 
 
-def ends(gate: str, number: int) -> bool:
-    """Return whether the gate lets this step end."""
-    try:
-        return number < int(Path(gate).read_text() or 0)
-    except FileNotFoundError:
-        return False
-
-
 def begin(state: State) -> State:
     return {"first": len(state.get("done", []))}
 
@@ -67,8 +61,7 @@ async def step(state: State, runtime: Runtime) -> State:
         run_id = info.run_id if info else None
         await asyncio.to_thread(append, record, f"{run_id} {number}")
     await asyncio.sleep(state.get("delay", 0.0))
-    while (gate := state.get("gate")) and not await asyncio.to_thread(ends, gate, number):
-        await asyncio.sleep(0.02)
+    await passed(state.get("gate"), number)
     if number in (state.get("fail_at"), state.get("exit_at")) and await asyncio.to_thread(
         first_time, state.get("once")
     ):

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -12,6 +11,8 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
+
+from tests.support.gates import passed
 
 
 class Input(TypedDict, total=False):
@@ -25,19 +26,6 @@ class Input(TypedDict, total=False):
 
 class State(Input, total=False):
     sent: int
-
-
-async def passed(gate: str, i: int) -> None:
-    """Wait until the gate lets token `i` through."""
-    while gate and not await asyncio.to_thread(is_open, gate, i):
-        await asyncio.sleep(0.02)
-
-
-def is_open(gate: str, i: int) -> bool:
-    try:
-        return i < int(Path(gate).read_text() or 0)
-    except FileNotFoundError:
-        return False
 
 
 class CountingModel(BaseChatModel):

@@ -96,6 +96,7 @@ def check_line(said: Said, run: Run, *phases: str) -> None:
         # A busy machine has lines on the way, too.
         ends = [line for line in lines if "(100 %)" in line]
         assert len(ends) >= len(phases)
+        assert all(" %)" in line for line in lines)
         assert all("(100 %) in 0:" in line for line in ends)
         assert "\x1b" not in said.err and "\r" not in said.err
 
