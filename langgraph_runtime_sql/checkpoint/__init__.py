@@ -13,9 +13,10 @@ from langgraph_runtime_sql.checkpoint.history import (
     latest_id,
     latest_version,
     missing_parts,
-    prune_thread,
     thread_ids,
 )
+from langgraph_runtime_sql.checkpoint.order import unordered_threads
+from langgraph_runtime_sql.checkpoint.pruning import prune_thread
 from langgraph_runtime_sql.checkpoint.repeated import Repeated
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
 from langgraph_runtime_sql.checkpoint.serialization import UnpackHook
@@ -43,4 +44,5 @@ __all__ = [
     "shown_values",
     "thread_ids",
     "thread_storage",
+    "unordered_threads",
 ]

@@ -1,4 +1,4 @@
-"""History: delete, copy and prune the checkpoints of threads inside a transaction."""
+"""History: delete and copy the checkpoints of threads inside a transaction."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,11 +18,12 @@ Saver = BaseCheckpointSaver[str]
 Version = tuple[str | None, tuple[tuple[Any, ...], ...]]
 """The version of a thread's state. It is equal as long as the state does not change."""
 
+# Older versions stored the id of the thread in the metadata, too.
 _COPY_CHECKPOINTS = """
     INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id,
         parent_checkpoint_id, type, checkpoint, metadata)
     SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
-        CASE WHEN {thread_id} = :source THEN {metadata_of_target} ELSE metadata END
+        {metadata_without_thread}
     FROM checkpoints WHERE thread_id = :source
     ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE
     SET parent_checkpoint_id = excluded.parent_checkpoint_id, type = excluded.type,
@@ -48,25 +49,22 @@ _COPIES = {
     "sqlite": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES),
     "postgresql": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES, _COPY_BLOBS),
 }
-# The newest checkpoint of each namespace, and the counters of its delta channels, if any.
-_NEWEST = {
-    "sqlite": """
-        SELECT checkpoint_ns, max(checkpoint_id),
-            json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot')
-        FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns
-    """,
-    "postgresql": """
-        SELECT DISTINCT ON (checkpoint_ns) checkpoint_ns, checkpoint_id,
-            metadata -> 'counters_since_delta_snapshot'
-        FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_ns, checkpoint_id DESC
-    """,
-}
 _UNUSED_BLOBS = """
     DELETE FROM checkpoint_blobs
     WHERE thread_id = :thread AND (checkpoint_ns, channel, version) NOT IN (
         SELECT checkpoint_ns, used.key, used.value
         FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
         WHERE thread_id = :thread
+    )
+"""
+# A checkpoint whose parent is gone becomes the first one of its namespace.
+_FORGET_PARENTS = """
+    UPDATE checkpoints SET parent_checkpoint_id = NULL
+    WHERE thread_id = ? AND parent_checkpoint_id IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM checkpoints AS parent
+        WHERE parent.thread_id = checkpoints.thread_id
+        AND parent.checkpoint_ns = checkpoints.checkpoint_ns
+        AND parent.checkpoint_id = checkpoints.parent_checkpoint_id
     )
 """
 _ONE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
@@ -148,30 +146,15 @@ def latest_version(conn: Connection, thread_id: Any) -> Version:
     return newest, tuple(tuple(row) for row in found.fetchall())
 
 
-def prune_thread(conn: Connection, thread_id: Any, keep: Iterable[str] = ()) -> None:
-    """Delete the checkpoints that a thread does not need in order to continue.
-
-    In each namespace the newest checkpoint stays and, if it has delta channels, the ancestors
-    that these are rebuilt from.
-
-    Args:
-        conn: A transaction that writes.
-        thread_id: The thread.
-        keep: The ids of further checkpoints that stay in the same way.
-    """
-    thread = str(thread_id)
-    saver = _shape_saver(conn, thread)
-    needed: set[tuple[str, str]] = set()
-    # First, so that a checkpoint which another transaction stores meanwhile is not among them.
-    found = run(
-        conn, "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
+def places(conn: Connection, thread: str) -> list[tuple[str, str]]:
+    """Return the namespace and id of each checkpoint of a thread, in the order of the ids."""
+    found: list[tuple[str, str]] = run(
+        conn,
+        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?"
+        " ORDER BY checkpoint_id",
+        (thread,),
     ).fetchall()
-    kept = frozenset(keep)
-    needed |= rebuilt_from(conn, thread, [place for place in found if place[1] in kept])
-    for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
-        ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
-        needed.update((ns, checkpoint_id) for checkpoint_id in ids)
-    delete(conn, [(thread, *each) for each in found if each not in needed])
+    return found
 
 
 def rebuilt_from(
@@ -281,13 +264,14 @@ def _shape_saver(conn: Connection, thread: str) -> Saver:
     return stock_saver(conn, sealing.reading(conn, serde, thread))
 
 
-def delete(conn: Connection, places: Sequence[undo.Place]) -> None:
+def delete(conn: Connection, gone: Sequence[undo.Place]) -> None:
     """Delete checkpoints with the writes onto them, and free what no other checkpoint needs."""
-    if not places:
+    if not gone:
         return
     for table in ("checkpoints", "{writes}", "run_writes"):
-        run_many(conn, f"DELETE FROM {table} WHERE {_ONE}", places)
-    for thread in sorted({place[0] for place in places}):
+        run_many(conn, f"DELETE FROM {table} WHERE {_ONE}", gone)
+    for thread in sorted({place[0] for place in gone}):
+        run(conn, _FORGET_PARENTS, (thread,))
         if conn.dialect_name == "postgresql":
             run(conn, _UNUSED_BLOBS, {"thread": thread})
         free_parts(conn, thread)

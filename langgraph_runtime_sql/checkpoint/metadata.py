@@ -7,10 +7,11 @@ from typing import Any, cast
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointMetadata
+from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
 
-# The location, which the checkpoint's row states; the claim states the run.
-_LOCATION = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "run_id"})
+# The place of a run's beginning or of a task; rows state the place of a checkpoint. A fork would
+# bear the id of the checkpoint that it began from. langgraph's own savers do not store these either.
+_PLACE = frozenset(EXCLUDED_METADATA_KEYS)
 # Facts about a request, not about its results.
 _REQUEST = frozenset(
     {
@@ -35,12 +36,13 @@ def checkpoint_metadata(
         metadata: The graph's metadata of the checkpoint.
         run_id: The run that writes; it replaces any other `run_id`.
     """
+    # The claim states the run.
+    configurable = {k: v for k, v in config.get("configurable", {}).items() if k != "run_id"}
     merged: dict[str, Any] = {
         key: value
-        for key, value in config.get("configurable", {}).items()
-        if not key.startswith("__") and key not in _LOCATION
+        for key, value in {**configurable, **(config.get("metadata") or {})}.items()
+        if not key.startswith("__") and key not in _PLACE
     }
-    merged.update(config.get("metadata") or {})
     merged.update(metadata)
     if run_id is not None:
         merged["run_id"] = run_id

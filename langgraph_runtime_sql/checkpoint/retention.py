@@ -1,30 +1,15 @@
 """Retention: delete the checkpoints of a thread that a rule does not keep, inside a transaction.
 
-Whatever the rule says, these stay: the newest checkpoint of each namespace, and the ancestors from
-which delta channels of a kept checkpoint are rebuilt.
+Whatever the rule says, these stay: the newest checkpoint of each namespace but those of ended calls,
+and the ancestors from which delta channels of a kept checkpoint are rebuilt.
 """
 
-from collections import defaultdict
-
-from langgraph_runtime_sql.checkpoint import history, undo
-from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.checkpoint import history, pruning, undo
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.retention_rules import KeepRule
 
 # Checkpoints of one transaction.
 BATCH = 200
-
-_ALL = {
-    "sqlite": """
-        SELECT checkpoint_ns, checkpoint_id,
-            json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot')
-        FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id
-    """,
-    "postgresql": """
-        SELECT checkpoint_ns, checkpoint_id, metadata -> 'counters_since_delta_snapshot'
-        FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id
-    """,
-}
 
 
 def expendable(conn: Connection, thread_id: str, rule: KeepRule) -> list[undo.Place]:
@@ -35,27 +20,23 @@ def expendable(conn: Connection, thread_id: str, rule: KeepRule) -> list[undo.Pl
         thread_id: A thread without runs in flight. A run needs the checkpoint that it starts from.
         rule: What is kept.
     """
-    found = run(conn, _ALL[conn.dialect_name], (thread_id,)).fetchall()
-    by_namespace: dict[str, list[str]] = defaultdict(list)
-    for ns, checkpoint_id, _ in found:
-        by_namespace[ns].append(checkpoint_id)
-    own = by_namespace.get("", [])
-    gone = set(rule.expendable(own, conn.now()))
-    if not gone:
+    found, newest = history.places(conn, thread_id), pruning.heads(conn, thread_id)
+    own = [checkpoint_id for ns, checkpoint_id in found if ns == ""]
+    if not own:
         return []
+    kept = set(own) - set(rule.expendable(own, conn.now()))
+    ended = pruning.ended_calls(newest, kept)
     # The checkpoints of subgraphs belong to the steps during which they were stored.
-    first_kept = min(each for each in own if each not in gone)
-    newest = {(ns, ids[-1]) for ns, ids in by_namespace.items()}
-    stays = {
+    first = min(kept)
+    stays = {(each.ns, each.id) for each in newest if each.ns not in ended}
+    stays |= {
         (ns, each)
-        for ns, ids in by_namespace.items()
-        for each in ids
-        if (each not in gone if ns == "" else each >= first_kept)
-    } | newest
-    counted = {(ns, each) for ns, each, counters in found if counters}
-    if counted:
-        stays |= history.rebuilt_from(conn, thread_id, stays & counted)
-    return [(thread_id, ns, each) for ns, each, _ in found if (ns, each) not in stays]
+        for ns, each in found
+        if (each in kept if ns == "" else each >= first and ns not in ended)
+    }
+    stays |= history.rebuilt_from(conn, thread_id, stays & pruning.of_deltas(conn, thread_id))
+    stays |= {(each.ns, each.sends) for each in newest if each.sends}
+    return [(thread_id, *each) for each in found if each not in stays]
 
 
 def thin(conn: Connection, thread_id: str, rule: KeepRule) -> int:

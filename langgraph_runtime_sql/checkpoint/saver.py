@@ -2,7 +2,8 @@
 
 Each operation is written once, as a function of a connection. A private method has the parameters of
 the operation and returns this function; the caller's task calls it. The async and the blocking
-method pass their arguments to it, and the function to the database.
+method pass their arguments to it, and the function to the database. They name each parameter, because
+langgraph looks for `task_path` in the signature before it tells the order of parallel tasks.
 """
 
 import re
@@ -25,7 +26,7 @@ from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql import process, request_context
-from langgraph_runtime_sql.checkpoint import history, parts, sealing, undo
+from langgraph_runtime_sql.checkpoint import history, parts, pruning, sealing, undo
 from langgraph_runtime_sql.checkpoint.admission import admission
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
 from langgraph_runtime_sql.checkpoint.serialization import UnpackHook, serializer
@@ -97,10 +98,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
     def _list(
         self,
         config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
+        filter: dict[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
     ) -> Callable[[Connection], list[CheckpointTuple]]:
         config = None if config is None else _with_text_ids(config)
         before = None if before is None else _with_text_ids(before)
@@ -125,26 +125,44 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         return run
 
-    def list(self, *args: Any, **options: Any) -> Iterator[CheckpointTuple]:
-        yield from self._database.read_sync(self._list(*args, **options))
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        yield from self._database.read_sync(self._list(config, filter, before, limit))
 
-    async def alist(self, *args: Any, **options: Any) -> AsyncIterator[CheckpointTuple]:
-        for found in await self._database.read(self._list(*args, **options)):
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        for found in await self._database.read(self._list(config, filter, before, limit)):
             yield found
 
     def _delta_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
+        self, config: RunnableConfig, channels: Sequence[str]
     ) -> Callable[[Connection], Mapping[str, DeltaChannelHistory]]:
         config = _with_text_ids(config)
         return lambda conn: stock_saver(
             conn, self._reading(conn, config)
         ).get_delta_channel_history(config=config, channels=channels)
 
-    def get_delta_channel_history(self, **options: Any) -> Mapping[str, DeltaChannelHistory]:
-        return self._database.read_sync(self._delta_history(**options))
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return self._database.read_sync(self._delta_history(config, channels))
 
-    async def aget_delta_channel_history(self, **options: Any) -> Mapping[str, DeltaChannelHistory]:
-        return await self._database.read(self._delta_history(**options))
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await self._database.read(self._delta_history(config, channels))
 
     # --- writing ---
 
@@ -186,18 +204,30 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         return run
 
-    def put(self, *args: Any, **options: Any) -> RunnableConfig:
-        return self._database.write_sync(self._put(*args, **options))
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return self._database.write_sync(self._put(config, checkpoint, metadata, new_versions))
 
-    async def aput(self, *args: Any, **options: Any) -> RunnableConfig:
-        return await self._database.write(self._put(*args, **options))
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await self._database.write(self._put(config, checkpoint, metadata, new_versions))
 
     def _put_writes(
         self,
         config: RunnableConfig,
         writes: Sequence[tuple[str, Any]],
         task_id: str,
-        task_path: str = "",
+        task_path: str,
     ) -> Callable[[Connection], None]:
         admit, owner, where = admission(), request_context.claim.get(), _location(config)
         place = _place(where)
@@ -215,11 +245,23 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         return run
 
-    def put_writes(self, *args: Any, **options: Any) -> None:
-        self._database.write_sync(self._put_writes(*args, **options))
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        self._database.write_sync(self._put_writes(config, writes, task_id, task_path))
 
-    async def aput_writes(self, *args: Any, **options: Any) -> None:
-        await self._database.write(self._put_writes(*args, **options))
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        await self._database.write(self._put_writes(config, writes, task_id, task_path))
 
     # --- whole threads and runs ---
 
@@ -251,7 +293,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
 
 def _pruning(thread_ids: Sequence[str], strategy: str) -> Callable[[Connection], None]:
-    each = {"keep_latest": history.prune_thread, "delete": history.delete_thread}.get(strategy)
+    each = {"keep_latest": pruning.prune_thread, "delete": history.delete_thread}.get(strategy)
     if each is None:
         raise ValueError(f"Unknown prune strategy {strategy!r}: use 'keep_latest' or 'delete'.")
 

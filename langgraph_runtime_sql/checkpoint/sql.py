@@ -14,19 +14,20 @@ RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
 NAMES: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "run_id": RUN_ID,
-        "thread_id": "json_extract(CAST(metadata AS TEXT), '$.thread_id')",
-        "metadata_of_target": (
-            "CAST(json_set(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB)"
+        "metadata_without_thread": (
+            "CAST(json_remove(CAST(metadata AS TEXT), '$.thread_id') AS BLOB)"
+        ),
+        "is_delta_channel": (
+            "EXISTS (SELECT 1 FROM json_each("
+            "CAST(metadata AS TEXT), '$.counters_since_delta_snapshot') WHERE key = channel)"
         ),
         "writes": "writes",
         "value": "value",
     },
     "postgresql": {
         "run_id": "metadata ->> 'run_id'",
-        "thread_id": "metadata ->> 'thread_id'",
-        "metadata_of_target": (
-            "metadata || jsonb_build_object('thread_id', CAST(:target AS TEXT))"
-        ),
+        "metadata_without_thread": "metadata - 'thread_id'",
+        "is_delta_channel": ("metadata -> 'counters_since_delta_snapshot' -> channel IS NOT NULL"),
         "writes": "checkpoint_writes",
         "value": "blob",
     },

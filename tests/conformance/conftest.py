@@ -6,7 +6,6 @@ a scenario that is not deterministic, or an incomplete normaliser, fails.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -17,7 +16,7 @@ from tests.support import databases
 
 from .registry import SCENARIOS
 from .runner import REFERENCE, Runner
-from .servers import GRAPHS_CONFIG, Server, our_server, stock_server, wait_ready
+from .servers import Server, our_server, served, stock_server, wait_ready
 
 OWNERS = Path(__file__).with_name("owners_auth.py")
 
@@ -42,7 +41,7 @@ def played(
             }
         for server in [each for started in servers.values() for each in started.values()]:
             wait_ready(server)
-        runner = Runner(servers, sorted(json.loads(GRAPHS_CONFIG.read_text())["graphs"]))
+        runner = Runner(servers, sorted(served()))
         runner.start(chosen)
         yield runner
         runner.join()

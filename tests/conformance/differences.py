@@ -39,6 +39,10 @@ ONE_REQUEST = (
     "Our checkpoints do not contain the user and the request id: they belong to the request, "
     "and another user may read the history."
 )
+A_PLACE = (
+    "The metadata of our checkpoints has no place of a task or of a run's beginning, as with "
+    "langgraph's own savers: a fork would bear the id of the checkpoint that it began from."
+)
 NEVER_500 = "Stock answers 500."
 JSON_ERRORS = "Our refusals all have a JSON body; stock sends some as plain text or without a body."
 JSON_RPC = "Ours refuses invalid JSON before it reaches a route, as a JSON-RPC parse error (400)."
@@ -103,6 +107,13 @@ DIFFERENCES: list[Difference] = [
     Difference("*", "*kwargs.config.configurable.__pregel_node_finished", LEAK),
     Difference("*", "*.langgraph_auth_user_id", ONE_REQUEST),
     Difference("*", "*.langgraph_request_id", ONE_REQUEST),
+    *(
+        Difference("*", f"*metadata.{key}", A_PLACE)
+        for key in (
+            *("checkpoint_id", "checkpoint_map", "checkpoint_ns", "langgraph_checkpoint_ns"),
+            *("langgraph_node", "langgraph_path", "langgraph_step", "langgraph_triggers"),
+        )
+    ),
     # Assistants
     Difference(
         "assistants.set_latest_restores_graph_and_context",

@@ -20,6 +20,8 @@ from tests.support.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHS_CONFIG = ROOT / "tests" / "graphs" / "langgraph.json"
+# Its libraries take a second to import, which no other test server needs to spend.
+MORE_GRAPHS = {"deep": "./deep.py:graph"}
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 # Enough workers that no scenario waits for another one.
@@ -44,6 +46,12 @@ class Server:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
+def served() -> dict[str, Any]:
+    """Return the graphs of all servers: each name, and where the graph is."""
+    graphs: dict[str, Any] = json.loads(GRAPHS_CONFIG.read_text())["graphs"]
+    return {**graphs, **MORE_GRAPHS}
+
+
 def write_config(directory: Path, auth: Path | None) -> Path:
     """Write the configuration that all servers read, and return its path.
 
@@ -55,7 +63,7 @@ def write_config(directory: Path, auth: Path | None) -> Path:
     """
     source = GRAPHS_CONFIG
     config: dict[str, Any] = json.loads(source.read_text())
-    graphs = config["graphs"]
+    graphs = config["graphs"] = served()
     for name, graph in graphs.items():
         path = graph["path"] if isinstance(graph, dict) else graph
         file, _, variable = path.rpartition(":")

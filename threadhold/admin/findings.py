@@ -114,6 +114,7 @@ def examine(conn: Connection, *, served: bool, report: Report = ignore) -> list[
         _effects(conn, served=served),
         _checkpoints(conn),
         _parts(conn, report),
+        _order(conn, report),
         _segments(conn),
     )
     found: list[Finding] = []
@@ -330,6 +331,21 @@ def _parts(conn: Connection, report: Report) -> Iterator[Finding]:
                 f"no checkpoint refers to {unused} of its parts",
                 "delete them",
                 partial(checkpoint.free_parts, thread_id=thread_id),
+            )
+
+
+def _order(conn: Connection, report: Report) -> Iterator[Finding]:
+    after: str | None = ""
+    while after is not None:
+        report(Progress("Examining the order of writes", 0, 0))
+        found, after = checkpoint.unordered_threads(conn, after)
+        for thread_id in found:
+            yield Finding(
+                "thread",
+                thread_id,
+                "results of parallel tasks were stored without their order by an older version, so "
+                "they may stand in another order than in the run",
+                "nobody knows the order: continue from an earlier checkpoint, or delete the thread",
             )
 
 

@@ -4,6 +4,7 @@ from . import (  # noqa: F401
     a2a,
     assistants,
     crons,
+    deep,
     events,
     inflight,
     mcp,

@@ -258,6 +258,17 @@ async def checkpoint_metadata(w: World) -> Any:
 
 
 @scenario()
+async def checkpoint_metadata_of_a_place(w: World) -> Any:
+    """Metadata of the request that looks like the place of a checkpoint or task."""
+    key, history = await make_steps(w)
+    start = history[2]["checkpoint"]["checkpoint_id"]
+    mine = {"checkpoint_id": "mine", "langgraph_node": "mine", "kept": "mine"}
+    await w.sdk.runs.wait(key, "steps", checkpoint_id=start, metadata=mine)
+    [newest] = await w.sdk.threads.get_history(key, limit=1)
+    return {"metadata": newest["metadata"]}
+
+
+@scenario()
 async def failed_task(w: World) -> Any:
     key = await w.thread()
     body = {"message": "deliberate"}

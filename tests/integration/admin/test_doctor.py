@@ -1,17 +1,21 @@
 """The doctor finds, explains and repairs each known fault."""
 
 import asyncio
+import operator
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 from uuid import UUID, uuid4
 
 import pytest
 from click.testing import CliRunner, Result
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph import START, StateGraph
+from langgraph.types import Durability
 from sqlalchemy import select
 
 from langgraph_runtime_sql import checkpoint, migrations
@@ -522,3 +526,43 @@ async def test_events_without_their_dictionary_are_deleted_and_leave_a_mark(
     async with runtime.opened(path) as db:
         found = await db.read(lambda conn: conn.fetchall(select(event_segments)))
         assert [(row["first"], row["events"]) for row in found] == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize("durability", ["async", "exit"])
+async def test_threads_whose_parallel_writes_have_no_order_are_named(
+    path: Path, durability: Durability
+) -> None:
+    def append(state: list[str], writes: list[list[str]]) -> list[str]:
+        return [*state, *(each for write in writes for each in write)]
+
+    class State(TypedDict):
+        log: Annotated[list[str], DeltaChannel(append)]
+        plain: Annotated[list[str], operator.add]
+
+    async def ran(channel: str, *edges: tuple[str, str]) -> UUID:
+        def say(state: State) -> dict[str, list[str]]:
+            return {channel: ["said"]}
+
+        builder: Any = StateGraph(State)
+        for name in "ab":
+            builder.add_node(name, say)
+        for edge in edges:
+            builder.add_edge(*edge)
+        graph = builder.compile(checkpointer=checkpoint.Checkpointer())
+        thread = uuid4()
+        await row(Threads.put(None, thread, metadata={}, if_exists="raise"))
+        for text in ("hello", "again"):
+            config = {"configurable": {"thread_id": str(thread)}}
+            await graph.ainvoke({channel: [text]}, config, durability=durability)
+        return thread
+
+    at_once, in_turn = ((START, "a"), (START, "b")), ((START, "a"), ("a", "b"))
+    async with opened(path) as db:
+        parallel = await ran("log", *at_once)
+        others = [await ran("log", *in_turn), await ran("plain", *at_once)]
+        await assert_healthy(path)
+        forget = "UPDATE {writes} SET task_path = ''"
+        await db.write(lambda conn: checkpoint.run(conn, forget))
+    result = await examine(path)
+    assert found_in(result, "thread", parallel, "results of parallel tasks"), result.output
+    assert not any(str(each) in result.output for each in others)

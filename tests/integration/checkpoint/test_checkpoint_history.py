@@ -16,11 +16,13 @@ from langgraph.types import Command, Durability, interrupt
 
 from langgraph_runtime_sql.checkpoint import (
     Checkpointer,
+    compaction,
     copy_thread,
     delete_for_runs,
     delete_thread,
     prune_thread,
 )
+from langgraph_runtime_sql.checkpoint.compaction import Cursor
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
@@ -229,15 +231,52 @@ async def test_copy_of_a_thread_is_independent(db: Database, durability: Durabil
     assert await rows(db, source) == {"checkpoints": [], "{writes}": [], "run_writes": []}
 
 
-async def test_copied_metadata_has_the_new_thread_id(db: Database) -> None:
+@pytest.mark.parametrize("key", [None, b"0123456789abcdef"], ids=["plain", "encrypted"])
+async def test_copied_and_compacted_threads_keep_the_order_of_parallel_writes(
+    db: Database, key: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_api import config
+
+    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", key)
+
+    class Log(TypedDict):
+        log: Annotated[list[str], DeltaChannel(append)]
+
+    builder = StateGraph(Log)
+    names = [f"node{number}" for number in range(8)]
+    for name in names:
+        builder.add_node(name, partial(lambda _, said: {"log": [said * 100]}, said=name))
+        builder.add_edge(START, name)
+    graph = builder.compile(checkpointer=Checkpointer())
+    source, target = str(uuid4()), str(uuid4())
+    await graph.ainvoke({"log": []}, at(source))
+    await Checkpointer().acopy_thread(source, target)
+
+    def compact(conn: Connection) -> None:
+        cursor: Cursor | None = Cursor()
+        while cursor is not None:
+            _, cursor = compaction.compact(conn, target, cursor)
+
+    await db.write(compact)
+    for thread in (source, target):
+        assert (await values(graph, thread))["log"] == [name * 100 for name in names]
+
+
+async def test_copy_does_not_name_its_source(db: Database) -> None:
+    """Metadata of older versions has the id of the thread."""
     graph = logging_graph(4)
-    config = at("source") | {"metadata": {"thread_id": "source", "other": "source"}}
-    await graph.ainvoke({"log": ["hello"]}, config)
+    await graph.ainvoke({"log": ["hello"]}, at("source") | {"metadata": {"other": "source"}})
+
+    def as_of_an_older_version(conn: Connection) -> None:
+        old = '{"thread_id": "source", "other": "source"}'
+        kind = "BLOB" if conn.dialect_name == "sqlite" else "JSONB"
+        run(conn, f"UPDATE checkpoints SET metadata = CAST(? AS {kind})", (old,))
+
+    await db.write(as_of_an_older_version)
     await Checkpointer().acopy_thread("source", "target")
     found = await Checkpointer().aget_tuple(at("target"))
     assert found is not None
-    about: Any = found.metadata
-    assert (about["thread_id"], about["other"]) == ("target", "source")
+    assert found.metadata == {"other": "source"}
 
 
 # --- rolling back runs ---

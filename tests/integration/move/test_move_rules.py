@@ -479,6 +479,10 @@ def test_encrypted_checkpoints_are_moved(
         serde = EncryptedSerializer.from_pycryptodome_aes(serializer(), key=b"0123456789abcdef")
         saver = SqliteSaver(raw, serde=serde)
         add_checkpoints(saver, thread, 3)
+        newest = next(saver.list({"configurable": {"thread_id": thread}}))
+        # Two tasks at once, in another order than that of their ids.
+        for task, path in (("second", "~1"), ("first", "~2")):
+            saver.put_writes(newest.config, [("messages", task)], task, path)
         wanted = list(saver.list({"configurable": {"thread_id": thread}}))
     monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", None)
     with pytest.raises(Unmovable, match=f"checkpoints {thread} / .*set LANGGRAPH_AES_KEY"):

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointMetadata
+from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
 
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
 
@@ -60,19 +61,18 @@ def test_claimed_run_id_overrides_all_other_run_ids() -> None:
     assert checkpoint_metadata(given_by_client, {}) == {"run_id": "y"}
 
 
-def test_location_and_caller_keys_are_left_out() -> None:
-    configurable = {
-        "thread_id": "t",
-        "checkpoint_ns": "",
-        "checkpoint_id": "c",
+@pytest.mark.parametrize("section", ["configurable", "metadata"])
+def test_places_and_the_caller_are_left_out(section: str) -> None:
+    places = dict.fromkeys(EXCLUDED_METADATA_KEYS, "t")
+    given: Any = {
+        **places,
         "__pregel_read": print,
         "langgraph_auth_user": object(),
         "langgraph_auth_user_id": "u",
         "langgraph_auth_permissions": ["p"],
         "langgraph_request_id": "r",
     }
-    requested = {"langgraph_auth_user_id": "u", "langgraph_request_id": "r"}
-    assert checkpoint_metadata(config(configurable, requested), {}) == {}
+    assert checkpoint_metadata({section: given}, {}) == {}  # type: ignore[misc]
 
 
 def test_uuids_and_dates_become_text() -> None:
