@@ -20,6 +20,8 @@ from langgraph_runtime_sql.options import ThreadTable
 from threadhold.config_file import ConfigFile, read_config
 from threadhold.http import web_app
 from threadhold.http.error_boundary import ErrorBoundary
+from threadhold.http.idempotency import REFUSAL as NO_IDEMPOTENCY_KEY
+from threadhold.http.idempotency import note_client_request
 from threadhold.http.json_limits import Limits, find_problem, too_large
 from threadhold.http.openapi import PATHS as OPENAPI_PATHS
 from threadhold.http.public_url import RelativeRedirects
@@ -29,6 +31,7 @@ from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
 
 __all__ = [
+    "NO_IDEMPOTENCY_KEY",
     "OPENAPI_PATHS",
     "AuthenticationMissing",
     # For a host's own routes.
@@ -39,6 +42,7 @@ __all__ = [
     "create_platform",
     "find_problem",
     "host",
+    "note_client_request",
     "prefix",
     "resume_event",
     "too_large",

@@ -56,6 +56,14 @@ def caller(ctx: Any = None) -> Caller:
     return Caller(identity=get_user_id(base.user), user=base.user, note=request_context.note())
 
 
+def permissions(ctx: Any = None) -> frozenset[str]:
+    """Return the permissions of the caller of the request."""
+    from langgraph_api.utils import get_auth_ctx
+
+    base = ctx or get_auth_ctx()
+    return frozenset() if base is None else frozenset(map(str, base.permissions or ()))
+
+
 async def rows(found: Iterable[Row]) -> Rows:
     """Yield rows that were already read, as the interface expects."""
     for row in found:

@@ -6,6 +6,7 @@ result, or a result without its key, cannot exist.
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
@@ -17,7 +18,6 @@ from langgraph_runtime_sql.database.schema import idempotency_keys as table
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.ops.runs import rows as run_rows
-from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 
 KEEP = timedelta(days=1)
@@ -39,7 +39,7 @@ class Repeatable:
     Attributes:
         key: Made from tenant, user and the header.
         fingerprint: Made from method, path and body.
-        found: The thread or run that an earlier request has created.
+        found: The ids of the thread or run that an earlier request has created.
     """
 
     key: str
@@ -77,38 +77,53 @@ def refuse_repetition(conn: Connection, request: Repeatable) -> None:
             "This Idempotency-Key was used for another request in the last 24 hours. "
             "Use a new key for each new request.",
         )
+    request.found = _created(conn, row)
+    if request.found is None:
+        raise HTTPException(409, gone(row["thread_id"], row["run_id"]))
+    raise HTTPException(409, "An earlier request with this Idempotency-Key has created its object.")
+
+
+def _created(conn: Connection, row: Row) -> Row | None:
+    """Return the ids of what a request has created, if it still exists.
+
+    A thread may be deleted, and another user create one with the same id.
+    """
     thread_id, run_id = row["thread_id"], row["run_id"]
-    found = thread_rows.find(conn, thread_id) if run_id is None else run_rows.find(conn, run_id)
-    what = f"thread {thread_id}" if run_id is None else f"run {run_id} of thread {thread_id}"
-    if found is None:
-        raise HTTPException(
-            409, f"An earlier request with this Idempotency-Key created {what}, which is gone."
-        )
     if run_id is None:
-        long_values.complete(conn, [found])
-    request.found = thread_rows.public(found) if run_id is None else run_rows.public(found)
-    raise HTTPException(
-        409,
-        f"An earlier request with this Idempotency-Key created {what}. Join it instead: "
-        f"GET /threads/{thread_id}/runs/{run_id}/stream",
-    )
+        thread = thread_rows.find(conn, thread_id)
+        is_same = thread is not None and thread["created_at"] == row["created_at"]
+        return {"thread_id": thread_id} if is_same else None
+    # Only the server chooses the ids of runs.
+    run = run_rows.find_in_thread(conn, run_id, thread_id)
+    return None if run is None else {"thread_id": thread_id, "run_id": run_id}
+
+
+def gone(thread_id: Any, run_id: Any = None) -> str:
+    """Return what a repetition is told if its object is deleted, or hidden from the caller."""
+    what = f"thread {thread_id}" if run_id is None else f"run {run_id} of thread {thread_id}"
+    return f"An earlier request with this Idempotency-Key created {what}, which is gone."
 
 
 def note(
     conn: Connection,
     request: Repeatable,
-    tenant: str | None,
-    thread_id: UUID,
+    thread: Row,
     run_id: UUID | None = None,
 ) -> None:
-    """Store what a request has created, in the transaction that creates it."""
-    now = conn.now()
+    """Store what a request has created, in the transaction that creates it.
+
+    Args:
+        thread: The created thread, or that of the created run.
+        run_id: The created run.
+    """
+    # The date of a created thread tells it from a later one with the same id.
+    now = thread["created_at"] if run_id is None else conn.now()
     conn.execute(_DROP, {"name": request.key, "since": now - KEEP})
     row = {
         "key": request.key,
-        "tenant": tenant,
+        "tenant": thread["tenant"],
         "fingerprint": request.fingerprint,
-        "thread_id": thread_id,
+        "thread_id": thread["thread_id"],
         "run_id": run_id,
         "created_at": now,
     }

@@ -29,7 +29,15 @@ from server.routes import (
 )
 from server.routes.forwarding import Request
 from threadhold import hooks
-from threadhold.host import OPENAPI_PATHS, ErrorBoundary, Limits, find_problem, too_large
+from threadhold.host import (
+    NO_IDEMPOTENCY_KEY,
+    OPENAPI_PATHS,
+    ErrorBoundary,
+    Limits,
+    find_problem,
+    note_client_request,
+    too_large,
+)
 
 Handler = Callable[[Request], Awaitable[None]]
 PolicyHandler = Callable[[Request, frozenset[str]], Awaitable[None]]
@@ -59,6 +67,9 @@ PRODUCTS: dict[str, dict[str, Handler]] = {
 }
 """The routes of each graph of ours, by graph id. A project has them if it serves that graph."""
 
+
+ONCE_ONLY = (diagnosis.ROUTES["POST /diagnosis/{thread_id}/events"], learner.practise)
+"""Handlers that act again if a request is repeated, and so refuse the header `Idempotency-Key`."""
 
 IDENTITY: Mapping[str, Handler] = revocations.ROUTES
 """The routes of a project with our authentication, whose tokens can be revoked."""
@@ -135,10 +146,13 @@ class ProductRoutes:
                 return
         request = await Request.read(self._app, scope, receive, send, limit=limit)
         request.names = names
+        note_client_request(scope, request.body)
         if request.is_too_large:
             await request.refuse(413, {"detail": too_large(limit) if is_json else _large(limit)})
         elif request.is_complete:
             problem = await find_problem(request.body, self._limits) if is_json else None
+            if problem is None and handler in ONCE_ONLY and request.header(b"idempotency-key"):
+                problem = NO_IDEMPOTENCY_KEY
             if problem is None:
                 await handler(request)
             else:

@@ -56,7 +56,7 @@ async def ask(request: Request) -> None:
         run["stream_mode"] = ["messages-tuple", "updates"]
         await stream_run(request, f"/threads/{thread_id}/runs/stream", run, AnswerEvents())
     else:
-        await _answer(request, str(thread_id), run)
+        await _answer(request, f"/threads/{thread_id}/runs/wait", run)
 
 
 async def _read(request: Request) -> Question | None:
@@ -112,14 +112,15 @@ class AnswerEvents:
         yield Event("end", _said(self._answer))
 
 
-async def _answer(request: Request, thread_id: str, run: Json) -> None:
+async def _answer(request: Request, path: str, run: Json) -> None:
     """Wait for the run and answer with JSON. If the client disconnects, the run continues."""
     body = {"on_disconnect": "continue", **run}
-    waited = await request.call("POST", f"/threads/{thread_id}/runs/wait", body)
+    waited = await request.call("POST", path, body)
     if waited.status != 200:
         await request.relay(waited)
         return
-    state = waited.content
+    # A repeated request waits for the run of the first one.
+    thread_id, state = waited.run[0], waited.content
     if (error := _failure(state)) is not None:
         failed = {**error, "detail": error["message"], "thread_id": thread_id}
         await request.answer(failed, waited, status=502)

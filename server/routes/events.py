@@ -58,6 +58,9 @@ async def stream_run(
     """
     stream = _TranslatedStream(request, translator)
     body = {"on_disconnect": "continue", **run}
+    if request.header(b"idempotency-key"):
+        # A repeated request gets the stream from its beginning.
+        body["stream_resumable"] = True
     await request.forward("POST", path, body, stream.take)
 
 
@@ -87,10 +90,9 @@ class _TranslatedStream:
             await self._send(body, more)
 
     async def _begin(self, message: Message) -> None:
-        headers = [*Answer([message]).headers, CONTENT_TYPE]
-        *_, thread, _, run = dict(headers)[b"content-location"].decode().split("/")
-        await self._request.send({**message, "headers": headers})
-        await self._send(_encode(self._translator.begin(thread, run)), True)
+        answer = Answer([message])
+        await self._request.send({**message, "headers": [*answer.headers, CONTENT_TYPE]})
+        await self._send(_encode(self._translator.begin(*answer.run)), True)
 
     def _translate(self, line: bytes | bytearray | memoryview) -> bytes:
         text = bytes(line)

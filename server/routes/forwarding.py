@@ -48,6 +48,12 @@ class Answer:
         return [pair for pair in self.messages[0]["headers"] if pair[0] not in _OF_A_BODY]
 
     @property
+    def run(self) -> tuple[str, str]:
+        """Return the ids of the thread and the run that the answer is about."""
+        *_, thread, _, run = dict(self.headers)[b"content-location"].decode().split("/")
+        return thread, run
+
+    @property
     def content(self) -> Any:
         """Return the parsed JSON of the body, or None if the body is not JSON."""
         return parse(b"".join(each.get("body", b"") for each in self.messages[1:]))

@@ -99,6 +99,8 @@ async def start(request: Request) -> None:
     if made.status != 200:
         await request.relay(made)
         return
+    # That of the first request, if this one repeats it.
+    key = projects.Key(tenant_id, str(made.content["thread_id"]))
     await projects.create(key, question)
     await _show(request, key, made if probe is None else probe, status=201)
 

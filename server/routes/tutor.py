@@ -7,7 +7,7 @@ piece of the answer, a `correction` for each mistake, and then `end`, or `error`
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from langgraph_sdk.schema import StreamPart
 from pydantic import BaseModel, ConfigDict
@@ -46,7 +46,7 @@ async def chat(request: Request) -> None:
         if found is None:
             return
         thread_id = found
-    message = _make_message(body.message)
+    message = _make_message(body.message, request.header(b"idempotency-key"))
     run = {
         "assistant_id": GRAPH,
         "input": {"messages": [message]},
@@ -58,14 +58,19 @@ async def chat(request: Request) -> None:
     await stream_run(request, f"/threads/{thread_id}/runs/stream", run, TutorEvents(message["id"]))
 
 
-def _make_message(text: str) -> Json:
-    """Make a message of the user. Its timestamp is the current time, not the start of its run."""
+def _make_message(text: str, key: str) -> Json:
+    """Make a message of the user. Its timestamp is the current time, not the start of its run.
+
+    Args:
+        text: The message.
+        key: The request's `Idempotency-Key`, whose repetitions have the same message; may be empty.
+    """
     # Imported here because the import loads the graph, which other projects do not have.
     from my_agent.tutor.state import TIMESTAMP, now
 
     return {
         "type": "human",
-        "id": str(uuid4()),
+        "id": str(uuid5(NAMESPACE_OID, f"{key}\0{text}") if key else uuid4()),
         "content": text,
         "additional_kwargs": {TIMESTAMP: now()},
     }

@@ -1,4 +1,7 @@
-"""Authenticate by the headers `x-user` and `x-tenant`, and restrict each tenant to its resources."""
+"""Authenticate by the headers `x-user` and `x-tenant`, and restrict each tenant to its resources.
+
+The header `x-permissions` names the user's permissions, separated by spaces.
+"""
 
 from typing import Any
 
@@ -14,7 +17,8 @@ async def authenticate(headers: dict[bytes, bytes]) -> Any:
     )
     if not identity or not tenant:
         raise Auth.exceptions.HTTPException(status_code=401, detail="A header is missing")
-    return {"identity": identity, "org": tenant}
+    permissions = headers.get(b"x-permissions", b"").decode("latin-1").split()
+    return {"identity": identity, "org": tenant, "permissions": permissions}
 
 
 @auth.on

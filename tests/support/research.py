@@ -118,7 +118,7 @@ class World:
         config = {
             "graphs": {"research": f"{ROOT}/my_agent/research/graph.py:graph"},
             "auth": {"path": "hooks.auth:auth"},
-            "sql": {"tenant_key": "tenant_id"},
+            "sql": {"tenant_key": "tenant_id", "state_keys": "input"},
         }
         file = self.folder / "langgraph.json"
         file.write_text(json.dumps(config))

@@ -53,6 +53,7 @@ def request(
         assistant_filter=None,
         caller=Caller(identity=user),
         firing=firing,
+        checked_graph=None,
     )
 
 

@@ -10,22 +10,57 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph_runtime_sql import request_context
-from langgraph_runtime_sql.ops.idempotency import Repeatable
+from langgraph_runtime_sql.ops.idempotency import Repeatable, gone
 from langgraph_runtime_sql.tenancy import tenants
 
 HEADER = "idempotency-key"
 REPLAYED = "idempotent-replayed"
 MAX_LENGTH = 255
-# Their answer is the thread or run, so a repetition can have the same.
-_CREATIONS = ("/threads", "/runs", "/threads/{thread_id}/runs")
-# Their answer is a stream or a result. A repetition joins the run by another route.
-_RUN = "/threads/{thread_id}/runs/{run_id}"
-_STARTS = {
-    f"{prefix}/{end}": f"{_RUN}/{join}"
-    for prefix in ("/runs", "/threads/{thread_id}/runs")
-    for end, join in (("stream", "stream"), ("wait", "join"))
+_THREAD, _RUN = "/threads/{thread_id}", "/threads/{thread_id}/runs/{run_id}"
+# Routes that create a thread or run, each with the routes that answer a repetition: a read, whose
+# filters the repetition passes, and the one that joins the run.
+_CREATIONS: dict[str, tuple[str, ...]] = {
+    "/threads": (_THREAD,),
+    f"{_THREAD}/copy": (_THREAD,),
+    **{
+        f"{prefix}{end}": (_RUN, *joins)
+        for prefix in ("/runs", "/threads/{thread_id}/runs")
+        for end, joins in (
+            ("", ()),
+            ("/stream", (f"{_RUN}/stream",)),
+            ("/wait", (f"{_RUN}/join",)),
+        )
+    },
 }
+# Routes that would act again. All others only read, or do the same again without effect.
+_REFUSED = {
+    "/assistants",
+    "/runs/batch",
+    "/runs/crons",
+    "/threads/{thread_id}/runs/crons",
+    "/threads/{thread_id}/state",
+    "/threads/{thread_id}/commands",
+    "/mcp",
+    "/mcp/",
+    "/a2a/{assistant_id}",
+    "/a2a/{assistant_id}/",
+}
+REFUSAL = (
+    "This route does not support the header Idempotency-Key: a repetition would act again. Send the "
+    "request without the header."
+)
 _OF_BODY = (b"content-length", b"content-type", b"transfer-encoding", b"last-event-id")
+# The place in an ASGI scope of the fingerprint of the client's own request.
+_CLIENT_REQUEST = "threadhold.client_request"
+
+
+def note_client_request(scope: Scope, body: bytes) -> None:
+    """Let the repetition of a request be recognized also if a host forwards it under other paths.
+
+    Call it with the client's own request, before the platform gets requests made from its scope.
+    """
+    if any(name.lower() == HEADER.encode() for name, _ in scope["headers"]):
+        scope.setdefault(_CLIENT_REQUEST, _digest(scope["path"], body))
 
 
 class Idempotency:
@@ -34,12 +69,12 @@ class Idempotency:
     Args:
         app: The route.
         tenant_key: As in the runtime's options.
-        join: The route that joins a run, and answers repetitions; None to answer with the thread
-            or run itself.
+        reads: Path and application of the route that reads the thread or run, and of the one that
+            joins the run, if that answers repetitions.
     """
 
-    def __init__(self, app: ASGIApp, tenant_key: str | None, join: tuple[str, ASGIApp] | None):
-        self._app, self._tenant_key, self._join = app, tenant_key, join
+    def __init__(self, app: ASGIApp, tenant_key: str | None, reads: list[tuple[str, ASGIApp]]):
+        self._app, self._tenant_key, self._reads = app, tenant_key, reads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = Headers(scope=scope).getlist(HEADER) if scope["type"] == "http" else []
@@ -52,7 +87,8 @@ class Idempotency:
             await JSONResponse({"detail": detail}, 422)(scope, receive, send)
             return
         body, messages = await _read(receive)
-        request = Repeatable(self._key(scope, header), _digest(scope["path"], body))
+        fingerprint = scope.get(_CLIENT_REQUEST) or _digest(scope["path"], body)
+        request = Repeatable(self._key(scope, header), fingerprint)
         replay = iter(messages)
 
         async def receive_again() -> Message:
@@ -76,36 +112,54 @@ class Idempotency:
         self, found: dict[str, Any], scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer a repetition with the thread, the run, or the run's stream or result."""
+        ids: dict[str, str] = {name: str(each) for name, each in found.items()}
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)[REPLAYED] = "true"
+                headers = MutableHeaders(scope=message)
+                headers[REPLAYED] = "true"
+                if "run_id" in ids:
+                    headers["content-location"] = _RUN.format(**ids)
             await send(message)
 
-        if self._join is None:
-            await _response(found)(scope, receive, marked)
-            return
-        path, app = self._join
-        ids = {name: str(found[name]) for name in ("thread_id", "run_id")}
-        headers = [each for each in scope["headers"] if each[0] not in _OF_BODY]
-        # From the beginning of the stream, as in the first answer.
-        headers.append((b"last-event-id", b"-"))
-        joining = {
-            **scope,
-            "method": "GET",
-            "path": path.format(**ids),
-            "raw_path": path.format(**ids).encode(),
-            "path_params": ids,
-            "query_string": b"",
-            "headers": headers,
-        }
-        await app(joining, receive, marked)
+        read: list[Message] = []
+
+        async def keep(message: Message) -> None:
+            read.append(message)
+
+        plain, *joins = self._reads
+        await plain[1](_reading(scope, plain[0], ids), receive, keep)
+        if read[0]["status"] == 404:
+            # Somebody else's now, or deleted since the transaction that found it.
+            await JSONResponse({"detail": gone(**ids)}, 409)(scope, receive, send)
+        elif joins and read[0]["status"] == 200:
+            [(path, app)] = joins
+            await app(_reading(scope, path, ids), receive, marked)
+        else:
+            for message in read:
+                await marked(message)
 
     def _key(self, scope: Scope, header: str) -> str:
         user = scope.get("user")
         key = self._tenant_key
         tenant = None if key is None or user is None else tenants.of_user(user, key)
         return _digest(tenant or "", str(getattr(user, "identity", "") or ""), header)
+
+
+def _reading(scope: Scope, path: str, ids: dict[str, str]) -> Scope:
+    """Return the scope of a GET on behalf of the same caller."""
+    headers = [each for each in scope["headers"] if each[0] not in _OF_BODY]
+    # From the beginning of the stream, as in the first answer.
+    headers.append((b"last-event-id", b"-"))
+    return {
+        **scope,
+        "method": "GET",
+        "path": path.format(**ids),
+        "raw_path": path.format(**ids).encode(),
+        "path_params": ids,
+        "query_string": b"",
+        "headers": headers,
+    }
 
 
 async def _read(receive: Receive) -> tuple[bytes, list[Message]]:
@@ -123,29 +177,36 @@ def _digest(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-def _response(found: dict[str, Any]) -> Any:
-    from langgraph_api.route import ApiResponse
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    await JSONResponse({"detail": REFUSAL}, 422)(scope, receive, send)
 
-    return ApiResponse(found)
+
+def _refusing(app: ASGIApp) -> ASGIApp:
+    async def refuse_keys(scope: Scope, receive: Receive, send: Send) -> None:
+        has_key = scope["type"] == "http" and HEADER in Headers(scope=scope)
+        inner = _refuse if has_key and scope["method"] == "POST" else app
+        await inner(scope, receive, send)
+
+    return refuse_keys
 
 
 def install(routes: Iterable[BaseRoute], tenant_key: str | None) -> None:
-    """Put `Idempotency` around each route that creates a thread or run, inside of authentication.
+    """Let the routes that create something know or refuse keys, inside of authentication.
 
     Args:
         routes: The routes of the stock application.
         tenant_key: As in the runtime's options.
     """
     every = list(_flat(routes))
-    joins = {route.path: route.app for route in every if "GET" in (route.methods or ())}
+    reads = {route.path: route.app for route in every if "GET" in (route.methods or ())}
     for route in every:
         if "POST" not in (route.methods or ()):
             continue
-        if route.path in _CREATIONS:
-            route.app = Idempotency(route.app, tenant_key, None)
-        elif route.path in _STARTS:
-            path = _STARTS[route.path]
-            route.app = Idempotency(route.app, tenant_key, (path, joins[path]))
+        if (paths := _CREATIONS.get(route.path)) is not None:
+            answers = [(path, reads[path]) for path in paths]
+            route.app = Idempotency(route.app, tenant_key, answers)
+        elif route.path in _REFUSED:
+            route.app = _refusing(route.app)
 
 
 def _flat(routes: Iterable[BaseRoute]) -> Iterator[Any]:

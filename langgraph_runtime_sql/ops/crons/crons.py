@@ -14,6 +14,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import Timestamp, crons, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.gate import state_keys
 from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.assistants.assistants import get_assistant, is_system
 from langgraph_runtime_sql.ops.authorization import (
@@ -23,6 +24,7 @@ from langgraph_runtime_sql.ops.authorization import (
     authorize,
     caller,
     page_of,
+    permissions,
     pick,
     rows,
     sort_column,
@@ -31,6 +33,7 @@ from langgraph_runtime_sql.ops.crons import firing as cron_firing
 from langgraph_runtime_sql.ops.crons import misfire
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
+from langgraph_runtime_sql.ops.runs import command
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
@@ -105,6 +108,8 @@ class Crons:
             thread_permitted = await authorize(
                 ctx, "threads", "read", {"thread_id": thread, "metadata": value["metadata"]}
             )
+        # The keys of its runs are checked again when they are created.
+        await command.check(assistant_id, value["payload"], permissions(ctx))
         row = {
             "cron_id": identifier,
             "assistant_id": assistant_id,
@@ -176,6 +181,12 @@ class Crons:
         columns: Row = {key: each for key, each in given.items() if each is not None}
         if clear_end_time:
             columns["end_time"] = None
+        if payload and state_keys.must_check(payload.get("command")):
+            found = await runtime.current().database.read(
+                lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
+            )
+            if found is not None:
+                await command.check(found["assistant_id"], payload, permissions(ctx))
         merged = value.get("metadata")
         if not columns and payload is None and merged is None:
             raise HTTPException(400, "No fields to update")

@@ -20,7 +20,7 @@ from langgraph_runtime_sql.limits import members, quotas, stored
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons.firing import count_fired, note_fired
-from langgraph_runtime_sql.ops.runs import announce
+from langgraph_runtime_sql.ops.runs import announce, command
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -53,6 +53,7 @@ class RunRequest:
     langsmith_session_name: str | None
     thread_filter: Filter
     assistant_filter: Filter
+    checked_graph: str | None
     caller: Caller
     firing: Any
 
@@ -74,6 +75,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     assistant, thread = pending_assistant.one(), pending_thread.one()
     if assistant is None or not filters.allows(request.assistant_filter, assistant["metadata"]):
         return []
+    command.require_graph(assistant, request.checked_graph, request.kwargs)
     if thread is None and not request.create_thread:
         return []
     if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):

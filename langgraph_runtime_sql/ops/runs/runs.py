@@ -22,9 +22,17 @@ from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.ops import custom_checkpointer, idempotency
 from langgraph_runtime_sql.ops.assistants.assistants import is_system
-from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, pick, rows
+from langgraph_runtime_sql.ops.authorization import (
+    Rows,
+    as_uuid,
+    authorize,
+    caller,
+    permissions,
+    pick,
+    rows,
+)
 from langgraph_runtime_sql.ops.crons.firing import disable, take_firing
-from langgraph_runtime_sql.ops.runs import announce, leases, recovery
+from langgraph_runtime_sql.ops.runs import announce, command, leases, recovery
 from langgraph_runtime_sql.ops.runs import batch as run_batch
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import result as run_result
@@ -54,8 +62,8 @@ def _create(
     created = create(conn, request)
     if created and created[0]["run_id"] == request.run_id:
         thread = thread_rows.find(conn, request.thread_id)
-        tenant = None if thread is None else thread["tenant"]
-        idempotency.note(conn, repeatable, tenant, request.thread_id, request.run_id)
+        if thread is not None:
+            idempotency.note(conn, repeatable, thread, request.run_id)
     return created
 
 
@@ -118,6 +126,7 @@ class Runs:
             assistant_filter = await authorize(
                 ctx, "assistants", "read", {"assistant_id": assistant}
             )
+        checked = await command.check(assistant, kwargs, permissions(ctx))
         request = RunRequest(
             assistant_id=assistant,
             run_id=run,
@@ -133,6 +142,7 @@ class Runs:
             langsmith_session_name=langsmith_session_name,
             thread_filter=thread_filter,
             assistant_filter=assistant_filter,
+            checked_graph=checked,
             caller=caller(ctx),
             firing=firing,
         )

@@ -75,8 +75,18 @@ async def snapshot(
 ) -> StateSnapshot:
     """Return the thread's state at the checkpoint that `config` names, by default the newest."""
     async with opened(row, graph_id, config, "threads.read") as graph:
-        found: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
-    shown: dict[str, Any] | None = found.metadata  # type: ignore[assignment]
-    if shown is not None and shown.get("checkpoint_ns") == "":
-        del shown["checkpoint_ns"]
-    return found
+        return of_thread(row, await graph.aget_state(config, subgraphs=subgraphs))
+
+
+def of_thread(row: Row, snapshot: StateSnapshot) -> StateSnapshot:
+    """Return a state with its thread in the metadata, where clients look; no checkpoint stores it."""
+    if snapshot.metadata is None:
+        return snapshot
+    about: Any = {**snapshot.metadata, "thread_id": str(row["thread_id"])}
+    tasks = tuple(
+        each._replace(state=of_thread(row, each.state))
+        if isinstance(each.state, StateSnapshot)
+        else each
+        for each in snapshot.tasks
+    )
+    return snapshot._replace(metadata=about, tasks=tasks)

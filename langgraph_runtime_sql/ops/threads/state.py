@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
-from langgraph.types import Command as LangGraphCommand
 from langgraph.types import StateSnapshot, StateUpdate
 from starlette.exceptions import HTTPException
 
@@ -15,8 +14,9 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.gate import state_keys
 from langgraph_runtime_sql.limits import stored
-from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller
+from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller, permissions
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import long_values, newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -65,9 +65,8 @@ class State:
         row = await _writable(config, ctx)
 
         async def update(graph: Any) -> Any:
+            state_keys.check_values(graph, values)
             named = config["configurable"]
-            if not named.get("checkpoint_ns"):
-                _refuse_foreign(graph, values)
             place = {**named, "checkpoint_ns": named.get("checkpoint_ns") or ""}
             target = {**config, "configurable": place}
             return await graph.aupdate_state(target, values, as_node=as_node)
@@ -90,17 +89,16 @@ class State:
         """
         row = await _writable(config, ctx)
         config["configurable"].setdefault("checkpoint_ns", "")
+        allowed = permissions(ctx)
 
         async def update(graph: Any) -> Any:
-            updates = [
-                [_state_update(each) for each in superstep.get("updates", [])]
-                for superstep in supersteps
-            ]
-            if not config["configurable"]["checkpoint_ns"]:
-                for each in (each for superstep in updates for each in superstep):
-                    values: Any = each.values
-                    command = isinstance(values, LangGraphCommand)
-                    _refuse_foreign(graph, values.update if command else values)
+            sent = [superstep.get("updates", []) for superstep in supersteps]
+            for each in (each for superstep in sent for each in superstep):
+                if each.get("command"):
+                    state_keys.check_command(graph, each["command"], allowed)
+                else:
+                    state_keys.check_values(graph, each.get("values"))
+            updates = [[_state_update(each) for each in superstep] for superstep in sent]
             return await graph.abulk_update_state(config, updates)
 
         return {"checkpoint": await _write(row, config, ctx, supersteps, update)}
@@ -128,7 +126,9 @@ class State:
         async with opened as graph:
             repeated.share_in(getattr(graph, "channels", {}))
             return [
-                snapshot._replace(values=repeated.encoded(snapshot.values))
+                thread_graph.of_thread(row, snapshot)._replace(
+                    values=repeated.encoded(snapshot.values)
+                )
                 async for snapshot in graph.aget_state_history(
                     config, limit=limit, filter=metadata, before=_before(before)
                 )
@@ -145,35 +145,6 @@ def _applying() -> Iterator[None]:
         logger.warning("State update failed in the graph", exc_info=error)
         message = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise HTTPException(422, f"The graph cannot apply this update: {message}") from error
-
-
-def _refuse_foreign(graph: Any, values: Any) -> None:
-    """Refuse values that the graph does not take from outside, if the project says so.
-
-    A graph whose input schema has fewer keys than its state says which ones clients may write.
-
-    Raises:
-        HTTPException: (422) the values have other keys.
-    """
-    if runtime.current().options.state_keys == "all":
-        return
-    builder: Any = getattr(graph, "builder", None)
-    schemas = getattr(builder, "schemas", None)
-    if not schemas:
-        return
-    taken, state = schemas.get(builder.input_schema), schemas.get(builder.state_schema)
-    if taken is None or state is None or taken.keys() >= state.keys():
-        return
-    rows = values if isinstance(values, list | tuple) else [values]
-    sent = {key for each in rows if isinstance(each, dict) for key in each}
-    foreign = sorted(str(key) for key in sent - taken.keys())
-    if foreign:
-        allowed = ", ".join(f"`{key}`" for key in sorted(taken))
-        raise HTTPException(
-            422,
-            f"This graph does not take {', '.join(f'`{key}`' for key in foreign)} from outside. "
-            f"Its input has {allowed}. Remove the other keys.",
-        )
 
 
 _UPDATE_ERRORS = (

@@ -85,7 +85,7 @@ class Threads:
             if existing is None:
                 row = thread_rows.insert(conn, identifier, metadata, requester, ttl=ttl)
                 if repeatable is not None:
-                    idempotency.note(conn, repeatable, row["tenant"], identifier)
+                    idempotency.note(conn, repeatable, row)
                 return row
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":
@@ -126,6 +126,7 @@ class Threads:
     @staticmethod
     async def copy(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
         """Copy a thread with its metadata, values and checkpoints. Yield nothing if missing."""
+        repeatable = idempotency.take()
         source = as_uuid(thread_id, "thread ID", 400)
         target = uuid4()
         permitted = await authorize(ctx, "threads", "read", {"thread_id": source})
@@ -134,6 +135,8 @@ class Threads:
         requester, changes = caller(ctx), dict(value["metadata"] or {})
 
         def fn(conn: Connection) -> list[Row]:
+            if repeatable is not None:
+                idempotency.refuse_repetition(conn, repeatable)
             row = thread_rows.find_permitted(conn, source, permitted)
             if row is None:
                 return []
@@ -151,6 +154,8 @@ class Threads:
             )
             checkpoint.copy_thread(conn, source, target)
             stored.check_thread(conn, copied["tenant"], target)
+            if repeatable is not None:
+                idempotency.note(conn, repeatable, copied)
             return [copied]
 
         copied = await runtime.current().database.write(fn)

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from contexts.keys import ASSISTANT_KEYS, POLICY_KEYS
+from tests.support import databases
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running
 from tests.support.served import PATIENCE, Api, client, served
@@ -22,8 +23,12 @@ FOREVER = "0 0 1 1 *"
 
 
 @pytest.fixture(scope="module")
-def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("isolation")
+def folder(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("isolation")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Running]:
     names = ("echo", "memory", "loopback", "sleeper", "configured", "interrupt")
     config = {
         "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in names},
@@ -581,3 +586,47 @@ async def test_creating_a_foreign_thread_again_does_not_return_it(ada: Api, bob:
         answer = await bob.http.post(f"/threads/{thread}/runs{kind}", json=run)
         assert answer.status_code == 404
     assert await ada.get(f"/threads/{thread}/runs") == []
+
+
+# --- repeated requests ------------------------------------------------------
+
+
+@pytest.mark.parametrize(("tenant", "name"), [("acme", "bob"), ("globex", "ada"), ("acme", "ada")])
+@pytest.mark.parametrize("end", ["", "/runs", "/runs/wait", "/runs/stream"])
+async def test_repetition_is_not_answered_with_a_later_thread_of_the_same_id(
+    server: Running, ada: Api, tenant: str, name: str, end: str
+) -> None:
+    thread, key = str(uuid4()), {"idempotency-key": uuid4().hex}
+    run = {"assistant_id": "echo", "input": {"value": 1}, "if_not_exists": "create"}
+    path, body = (f"/threads/{thread}{end}", run) if end else ("/threads", {"thread_id": thread})
+    assert (await ada.http.post(path, json=body, headers=key)).status_code == 200
+    assert (await ada.http.delete(f"/threads/{thread}")).status_code == 204
+    async for other in user(server, tenant, name):
+        await other.post("/threads", {"thread_id": thread, "metadata": WEATHER})
+        said = {**run, "input": {"value": "sunny"}}
+        await other.post(f"/threads/{thread}/runs/wait", said)
+    again = await ada.http.post(path, json=body, headers=key)
+    assert (again.status_code, "gone" in again.text) == (409, True), again.text
+    assert "sunny" not in again.text
+
+
+@pytest.mark.parametrize("end", ["", "/runs", "/runs/wait", "/runs/stream"])
+async def test_repetition_passes_the_filter_of_a_read(
+    server: Running, ada: Api, folder: Path, end: str
+) -> None:
+    """The thread has another owner meanwhile."""
+    thread, key = str(uuid4()), {"idempotency-key": uuid4().hex}
+    run = {"assistant_id": "echo", "input": {"value": 1}, "if_not_exists": "create"}
+    path, body = (f"/threads/{thread}{end}", run) if end else ("/threads", {"thread_id": thread})
+    assert (await ada.http.post(path, json=body, headers=key)).status_code == 200
+    kind = "jsonb" if databases.kind() == "postgresql" else "text"
+    databases.execute(
+        folder / "data.db",
+        f"UPDATE threads SET metadata = CAST(replace(CAST(metadata AS text), ?, ?) AS {kind}) "
+        "WHERE CAST(thread_id AS text) = ?",
+        '"ada"',
+        '"bob"',
+        thread,
+    )
+    again = await ada.http.post(path, json=body, headers=key)
+    assert (again.status_code, "gone" in again.text) == (409, True), again.text

@@ -4,6 +4,7 @@ import asyncio
 import json
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -379,3 +380,18 @@ async def test_resolution_of_a_run_does_not_affect_later_requests(ana: Member) -
     first, second = (await make()).json(), (await make()).json()
     found = await ana.policy_statuses(first["thread_id"], second["thread_id"])
     assert found == ["locked", "open"]
+
+
+@pytest.mark.parametrize("end", ["", "/wait", "/stream"])
+async def test_repeated_start_without_a_thread_starts_one_run(ana: Member, end: str) -> None:
+    """The policy gives each attempt the id of another new thread."""
+    key = {"idempotency-key": uuid4().hex}
+    body = {**RUN, "stream_resumable": True, "multitask_strategy": "enqueue"}
+    first, again = [await ana.http.post(f"/runs{end}", json=body, headers=key) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (200, 200), again.text
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.headers["content-location"] == first.headers["content-location"]
+    [thread] = await ana.found()
+    assert len(await ana.get(f"/threads/{thread['thread_id']}/runs")) == 1
+    other = await ana.http.post(f"/runs{end}", json={**body, "input": {}}, headers=key)
+    assert other.status_code == 422

@@ -202,3 +202,38 @@ def test_key_may_be_any_characters(api: httpx.Client) -> None:
     raw = {name.encode(): value.encode() for name, value in header.items()}
     first, again = (api.post("/threads", json={}, headers=raw).json() for _ in range(2))
     assert first["thread_id"] == again["thread_id"]
+
+
+def test_repeated_copy_is_the_first_copy(api: httpx.Client) -> None:
+    thread, header = api.post("/threads", json={}).json()["thread_id"], key()
+    answers = [api.post(f"/threads/{thread}/copy", headers=header) for _ in range(2)]
+    assert len({answer.json()["thread_id"] for answer in answers}) == 1
+    assert len(api.post("/threads/search", json={}).json()) == 2
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assistants",
+        "/runs/batch",
+        "/runs/crons",
+        "/threads/{thread}/runs/crons",
+        "/threads/{thread}/state",
+        "/threads/{thread}/commands",
+        "/mcp",
+        "/mcp/",
+        "/a2a/{assistant}",
+        "/a2a/{assistant}/",
+    ],
+)
+def test_route_that_would_act_again_refuses_a_key(api: httpx.Client, path: str) -> None:
+    thread = api.post("/threads", json={}).json()["thread_id"]
+    assistant = api.post("/assistants/search", json={}).json()[0]["assistant_id"]
+    path = path.format(thread=thread, assistant=assistant)
+    answer = api.post(path, json={}, headers=key(), follow_redirects=True)
+    assert (answer.status_code, "Idempotency-Key" in answer.json()["detail"]) == (422, True)
+
+
+def test_search_ignores_a_key(api: httpx.Client) -> None:
+    """Some clients send one with each POST."""
+    assert api.post("/threads/search", json={}, headers=key()).status_code == 200

@@ -545,3 +545,16 @@ def test_ingest_error_is_one_sentence(tmp_path: Path) -> None:
     picture = ingest(tmp_path / "picture.png", tmp_path)
     assert picture.exit_code == 0
     assert "skipped picture.png: documents are .csv, .docx, .htm" in picture.stderr
+
+
+async def test_repeated_question_is_asked_once(ada: Api, model: OpenAIServer) -> None:
+    body, key = {"question": FIRST}, {"idempotency-key": uuid4().hex}
+    answers = [await ada.http.post("/api/ask", json=body, headers=key) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200], answers[1].text
+    assert answers[0].json() == answers[1].json()
+    thread = answers[0].json()["thread_id"]
+    assert len(await ada.get(f"/threads/{thread}/runs")) == 1
+    key = {"idempotency-key": uuid4().hex}
+    streams = [await ada.events("POST", "/api/ask", body, {**EVENTS, **key}) for _ in range(2)]
+    told = [[(event.name, event.data) for event in events] for events in streams]
+    assert told[0] == told[1]

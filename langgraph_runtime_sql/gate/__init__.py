@@ -1,0 +1,1 @@
+"""The gate: what every read and every write of a client passes."""
