@@ -15,8 +15,8 @@ from langgraph_runtime_sql.encryption import keys
 from langgraph_runtime_sql.events import retention
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.events.redis import url
+from langgraph_runtime_sql.gate import idempotency
 from langgraph_runtime_sql.limits import stored_count
-from langgraph_runtime_sql.ops import idempotency
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery

@@ -59,7 +59,7 @@ shows the thread after the update.
 idempotency: ContextVar[Any] = ContextVar("idempotency", default=None)
 """The `Repeatable` request with the header `Idempotency-Key`.
 
-The HTTP layer sets it. `Threads.put` and `Runs.put` take it once, by `ops.idempotency.take`.
+The HTTP layer sets it. `Threads.put` and `Runs.put` take it once, by `gate.idempotency.take`.
 """
 
 origin: ContextVar[Any] = ContextVar("audit_origin", default=None)

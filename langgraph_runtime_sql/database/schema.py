@@ -372,7 +372,7 @@ webhooks = Table(
     Index(None, "run_id"),
 )
 
-# Requests that clients may repeat; see `ops.idempotency`.
+# Requests that clients may repeat; see `gate.idempotency`.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
-from langgraph_runtime_sql.ops.authorization import Filter
+from langgraph_runtime_sql.gate.handlers import Filter
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.tenancy import scope

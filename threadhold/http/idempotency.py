@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph_runtime_sql import request_context
-from langgraph_runtime_sql.ops.idempotency import Repeatable, gone
+from langgraph_runtime_sql.gate.idempotency import Repeatable, gone
 from langgraph_runtime_sql.tenancy import tenants
 
 HEADER = "idempotency-key"

@@ -13,7 +13,7 @@ import jsonschema_rs
 import orjson
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql.ops.authorization import as_uuid
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.crons.schedule import check_timezone
 from langgraph_runtime_sql.ops.runs import batch as run_batch
 from langgraph_runtime_sql.store import store

@@ -13,21 +13,14 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.gate.handlers import Filter, authorize
 from langgraph_runtime_sql.limits import quotas
+from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
+from langgraph_runtime_sql.ops.arguments import as_uuid, sort_column
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.assistants.names import refuse_reserved
 from langgraph_runtime_sql.ops.assistants.rows import find as get_assistant
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants, system_id
-from langgraph_runtime_sql.ops.authorization import (
-    Filter,
-    Rows,
-    as_uuid,
-    authorize,
-    page_of,
-    pick,
-    rows,
-    sort_column,
-)
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads.end import delete as delete_thread
 from langgraph_runtime_sql.search import filters, thread_query

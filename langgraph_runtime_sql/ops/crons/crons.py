@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -14,26 +15,16 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import Timestamp, crons, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.gate import state_keys
+from langgraph_runtime_sql.gate import command, state_keys
+from langgraph_runtime_sql.gate.handlers import Filter, authorize, caller, permissions
 from langgraph_runtime_sql.limits import quotas
+from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
+from langgraph_runtime_sql.ops.arguments import as_uuid, sort_column
 from langgraph_runtime_sql.ops.assistants.assistants import get_assistant, is_system
-from langgraph_runtime_sql.ops.authorization import (
-    Filter,
-    Rows,
-    as_uuid,
-    authorize,
-    caller,
-    page_of,
-    permissions,
-    pick,
-    rows,
-    sort_column,
-)
 from langgraph_runtime_sql.ops.crons import firing as cron_firing
 from langgraph_runtime_sql.ops.crons import misfire
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
-from langgraph_runtime_sql.ops.runs import command
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
@@ -109,7 +100,9 @@ class Crons:
                 ctx, "threads", "read", {"thread_id": thread, "metadata": value["metadata"]}
             )
         # The keys of its runs are checked again when they are created.
-        await command.check(assistant_id, value["payload"], permissions(ctx))
+        await command.check(
+            partial(get_assistant, assistant_id=assistant_id), value["payload"], permissions(ctx)
+        )
         row = {
             "cron_id": identifier,
             "assistant_id": assistant_id,
@@ -186,7 +179,11 @@ class Crons:
                 lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
             )
             if found is not None:
-                await command.check(found["assistant_id"], payload, permissions(ctx))
+                await command.check(
+                    partial(get_assistant, assistant_id=found["assistant_id"]),
+                    payload,
+                    permissions(ctx),
+                )
         merged = value.get("metadata")
         if not columns and payload is None and merged is None:
             raise HTTPException(400, "No fields to update")

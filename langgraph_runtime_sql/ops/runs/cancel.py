@@ -19,9 +19,10 @@ from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITER
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.events.bus import Control
+from langgraph_runtime_sql.gate.handlers import Filter, authorize
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer
-from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import newest_state

@@ -15,12 +15,13 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
+from langgraph_runtime_sql.gate import command
+from langgraph_runtime_sql.gate.handlers import Filter, user_fields
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.limits import members, quotas, stored
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
-from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons.firing import count_fired, note_fired
-from langgraph_runtime_sql.ops.runs import announce, command
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows

@@ -21,7 +21,7 @@ from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
-from langgraph_runtime_sql.ops.authorization import as_uuid
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows

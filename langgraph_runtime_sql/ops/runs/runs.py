@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from statistics import median
 from typing import Any
 from uuid import UUID
@@ -19,20 +20,16 @@ from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITER
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.gate import command, idempotency
+from langgraph_runtime_sql.gate.handlers import authorize, caller, permissions
 from langgraph_runtime_sql.hooks import Reject
-from langgraph_runtime_sql.ops import custom_checkpointer, idempotency
+from langgraph_runtime_sql.ops import custom_checkpointer
+from langgraph_runtime_sql.ops.answers import Rows, pick, rows
+from langgraph_runtime_sql.ops.arguments import as_uuid
+from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.assistants.assistants import is_system
-from langgraph_runtime_sql.ops.authorization import (
-    Rows,
-    as_uuid,
-    authorize,
-    caller,
-    permissions,
-    pick,
-    rows,
-)
 from langgraph_runtime_sql.ops.crons.firing import disable, take_firing
-from langgraph_runtime_sql.ops.runs import announce, command, leases, recovery
+from langgraph_runtime_sql.ops.runs import announce, leases, recovery
 from langgraph_runtime_sql.ops.runs import batch as run_batch
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import result as run_result
@@ -126,7 +123,9 @@ class Runs:
             assistant_filter = await authorize(
                 ctx, "assistants", "read", {"assistant_id": assistant}
             )
-        checked = await command.check(assistant, kwargs, permissions(ctx))
+        checked = await command.check(
+            partial(assistant_rows.find, assistant_id=assistant), kwargs, permissions(ctx)
+        )
         request = RunRequest(
             assistant_id=assistant,
             run_id=run,

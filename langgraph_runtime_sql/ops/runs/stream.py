@@ -14,8 +14,9 @@ from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.gate.handlers import authorize
 from langgraph_runtime_sql.ops import stream_access
-from langgraph_runtime_sql.ops.authorization import as_uuid, authorize
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs import leases
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows

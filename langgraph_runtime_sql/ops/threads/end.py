@@ -14,15 +14,10 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.gate.handlers import Filter, authorize, caller
 from langgraph_runtime_sql.ops import custom_checkpointer
-from langgraph_runtime_sql.ops.authorization import (
-    Filter,
-    Rows,
-    as_uuid,
-    authorize,
-    caller,
-    rows,
-)
+from langgraph_runtime_sql.ops.answers import Rows, rows
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import end as run_end
 from langgraph_runtime_sql.ops.runs import result as run_result

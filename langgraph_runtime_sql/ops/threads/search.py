@@ -11,17 +11,10 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import active
 from langgraph_runtime_sql.errors import DamagedCheckpoint
+from langgraph_runtime_sql.gate.handlers import Filter, authorize, caller
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops.authorization import (
-    Filter,
-    Rows,
-    as_uuid,
-    authorize,
-    caller,
-    page_of,
-    pick,
-    rows,
-)
+from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.long_values import complete
 from langgraph_runtime_sql.search import examined_search, thread_query

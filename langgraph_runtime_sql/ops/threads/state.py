@@ -15,8 +15,9 @@ from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.gate import state_keys
+from langgraph_runtime_sql.gate.handlers import authorize, caller, permissions
 from langgraph_runtime_sql.limits import stored
-from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller, permissions
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import long_values, newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows

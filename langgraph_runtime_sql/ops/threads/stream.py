@@ -10,8 +10,9 @@ import orjson
 from langgraph_runtime_sql import json_codec, runtime
 from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
+from langgraph_runtime_sql.gate.handlers import Filter, authorize
 from langgraph_runtime_sql.ops import stream_access
-from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
 from langgraph_runtime_sql.ops.threads import cursor

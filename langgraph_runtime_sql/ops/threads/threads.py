@@ -7,9 +7,12 @@ from uuid import uuid4
 from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.gate import idempotency
+from langgraph_runtime_sql.gate.handlers import authorize, caller
 from langgraph_runtime_sql.limits import stored
-from langgraph_runtime_sql.ops import custom_checkpointer, idempotency
-from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, rows
+from langgraph_runtime_sql.ops import custom_checkpointer
+from langgraph_runtime_sql.ops.answers import Rows, rows
+from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows

@@ -15,15 +15,24 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import idempotency_keys as table
+from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.errors import WriteConflict
-from langgraph_runtime_sql.ops.runs import rows as run_rows
-from langgraph_runtime_sql.ops.threads import rows as thread_rows
 
 KEEP = timedelta(days=1)
 
 _FIND = Prepared(
     select(table).where(table.c.key == bindparam("name"), table.c.created_at > bindparam("since"))
+)
+_THREAD = Prepared(
+    select(threads.c.thread_id).where(
+        threads.c.thread_id == bindparam("id"), threads.c.created_at == bindparam("created_at")
+    )
+)
+_RUN = Prepared(
+    select(runs.c.thread_id, runs.c.run_id).where(
+        runs.c.run_id == bindparam("id"), runs.c.thread_id == bindparam("thread")
+    )
 )
 _DROP = Prepared(
     table.delete().where(table.c.key == bindparam("name"), table.c.created_at <= bindparam("since"))
@@ -90,12 +99,9 @@ def _created(conn: Connection, row: Row) -> Row | None:
     """
     thread_id, run_id = row["thread_id"], row["run_id"]
     if run_id is None:
-        thread = thread_rows.find(conn, thread_id)
-        is_same = thread is not None and thread["created_at"] == row["created_at"]
-        return {"thread_id": thread_id} if is_same else None
+        return conn.fetchone(_THREAD, {"id": thread_id, "created_at": row["created_at"]})
     # Only the server chooses the ids of runs.
-    run = run_rows.find_in_thread(conn, run_id, thread_id)
-    return None if run is None else {"thread_id": thread_id, "run_id": run_id}
+    return conn.fetchone(_RUN, {"id": run_id, "thread": thread_id})
 
 
 def gone(thread_id: Any, run_id: Any = None) -> str:

@@ -1,11 +1,6 @@
-"""Authorization: call the host's handlers, and helpers that all operations share."""
+"""Handlers: ask the project's authorization handlers, and say who asks."""
 
-import uuid
-from collections.abc import AsyncIterator, Iterable
 from typing import Any
-
-from sqlalchemy import ColumnElement
-from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.database.statements import Row
@@ -13,7 +8,6 @@ from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters
 
 Filter = dict[str, Any] | None
-Rows = AsyncIterator[Row]
 
 
 async def authorize(ctx: Any, resource: str, action: str, value: dict[str, Any]) -> Filter:
@@ -62,53 +56,6 @@ def permissions(ctx: Any = None) -> frozenset[str]:
 
     base = ctx or get_auth_ctx()
     return frozenset() if base is None else frozenset(map(str, base.permissions or ()))
-
-
-async def rows(found: Iterable[Row]) -> Rows:
-    """Yield rows that were already read, as the interface expects."""
-    for row in found:
-        yield row
-
-
-def as_uuid(value: Any, what: str, status: int = 422) -> uuid.UUID:
-    """Return `value` as a UUID.
-
-    Raises:
-        HTTPException: (`status`) it is not one.
-    """
-    if isinstance(value, uuid.UUID):
-        return value
-    try:
-        return uuid.UUID(value)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise HTTPException(status, f"Invalid {what}: {value!r} is not a UUID") from error
-
-
-def pick(row: Row, select: Iterable[str] | None) -> Row:
-    """Return the selected fields of `row`, by default all."""
-    if not select:
-        return row
-    wanted = set(select)
-    return {key: value for key, value in row.items() if key in wanted}
-
-
-def page_of(found: list[Row], limit: int, offset: int) -> tuple[list[Row], int | None]:
-    """Split up to `limit + 1` rows into a page and the offset of the next page, or None."""
-    return found[:limit], offset + limit if len(found) > limit else None
-
-
-def sort_column(columns: Any, sort_by: str, sortable: tuple[str, ...]) -> ColumnElement[Any]:
-    """Return the column to sort by.
-
-    Raises:
-        HTTPException: (422) `sort_by` is not in `sortable`.
-    """
-    if sort_by.lower() not in sortable:
-        raise HTTPException(
-            422, f"Invalid sort_by field: {sort_by!r}. Expected one of: {', '.join(sortable)}"
-        )
-    column: ColumnElement[Any] = columns[sort_by.lower()]
-    return column
 
 
 def user_fields(user: Any) -> Row:

@@ -1,34 +1,35 @@
 """The command of a new run or cron: check what it writes, before the transaction that stores it."""
 
+from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.gate import state_keys
-from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 
 
-async def check(assistant_id: UUID, payload: Row, permissions: Any) -> str | None:
+async def check(
+    find_assistant: Callable[[Connection], Row | None], payload: Row, permissions: Any
+) -> str | None:
     """Check the `command` of a run's payload, if it writes keys.
 
     Args:
-        assistant_id: The assistant of the run.
+        find_assistant: Finds the assistant of the run.
         payload: `command` and `config` of the run.
         permissions: Those of the caller.
 
     Returns:
-        The graph for which the command is valid, for `must_have_graph`.
+        The graph for which the command is valid, for `require_graph`.
 
     Raises:
         HTTPException: as `state_keys.check_command`.
     """
     if not state_keys.must_check(payload.get("command")):
         return None
-    database = runtime.current().database
-    row = await database.read(lambda conn: assistant_rows.find(conn, assistant_id))
+    row = await runtime.current().database.read(find_assistant)
     if row is None:
         return None
     config = {**row["config"], **(payload.get("config") or {})}
