@@ -10,7 +10,7 @@ from pathlib import Path
 import uvloop
 
 from bench import report
-from bench.rows import MEASURES
+from bench.rows import MEASURES, named
 from bench.stage import QUICK, Scale, Stage
 
 
@@ -34,14 +34,22 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="90 s with few samples; verdicts are unreliable"
     )
-    parser.add_argument("--only", action="append", choices=MEASURES, help="may be repeated")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="ROW",
+        help="a row, or a group such as `event` or `abuse`; may be repeated",
+    )
     parser.add_argument(
         "--before",
         type=Path,
         help="a checkout of an older state of this project, which some rows then compare with",
     )
     options = parser.parse_args()
-    names = options.only or list(MEASURES)
+    try:
+        names = [name for row in options.only or MEASURES for name in named(row)]
+    except ValueError as error:
+        parser.error(str(error))
     scale = QUICK if options.quick else Scale()
     lines = uvloop.run(measured(scale, names, options.before))
     text = report.table(lines)

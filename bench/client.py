@@ -16,7 +16,15 @@ OnBody = Callable[[bytes], None]
 
 
 class HTTPFailure(Exception):
-    """The server answered with an error status, or closed the connection."""
+    """The server answered with an error status, or closed the connection.
+
+    Attributes:
+        status: The status; 0 without an answer.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Client(asyncio.Protocol):
@@ -72,6 +80,8 @@ class Client(asyncio.Protocol):
     async def request(self, method: str, path: str, body: Any, on_body: OnBody) -> None:
         """Send one request, and call `on_body` with each part of the body as it arrives.
 
+        `body` is sent as JSON; bytes are sent as they are.
+
         Raises:
             HTTPFailure: the status is not 2xx, or the connection was closed.
         """
@@ -82,7 +92,7 @@ class Client(asyncio.Protocol):
         self._done = asyncio.get_running_loop().create_future()
         failed: list[bytes] = []
         self._on_body = lambda data: on_body(data) if self._ok() else failed.append(data)
-        payload = b"" if body is None else orjson.dumps(body)
+        payload = b"" if body is None else body if type(body) is bytes else orjson.dumps(body)
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\n"
@@ -92,7 +102,8 @@ class Client(asyncio.Protocol):
         await self._done
         if not self._ok():
             text = b"".join(failed)[:500].decode(errors="replace")
-            raise HTTPFailure(f"{method} {path}: {self._parser.get_status_code()} {text}")
+            status = self._parser.get_status_code()
+            raise HTTPFailure(f"{method} {path}: {status} {text}", status)
         if not self._parser.should_keep_alive():
             self.close()
 

@@ -2,7 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 
-from bench import measures, measures_cost, measures_events, measures_postgres, measures_storage
+from bench import (
+    measures,
+    measures_abuse,
+    measures_cost,
+    measures_events,
+    measures_postgres,
+    measures_storage,
+)
 from bench.report import Line
 from bench.stage import Stage
 
@@ -33,4 +40,17 @@ MEASURES: dict[str, Measure] = {
     "long-thread": measures_storage.long_thread,
     "long-history": measures_storage.history,
     "long-listing": measures_storage.listing,
+    **measures_abuse.ROWS,
 }
+
+
+def named(name: str) -> list[str]:
+    """Return the names of the rows of this name or group: `event` is all of `event-...`.
+
+    Raises:
+        ValueError: there are none.
+    """
+    found = [each for each in MEASURES if each == name or each.startswith(f"{name}-")]
+    if not found:
+        raise ValueError(f"there is no row {name!r}; there are {', '.join(MEASURES)}")
+    return found

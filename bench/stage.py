@@ -21,9 +21,10 @@ class Scale:
     bursts: int = 3
     burst_seconds: float = 8.0
     searches: int = 500
+    abuse_seconds: float = 20.0
 
 
-QUICK = Scale(starts=1, samples=5, streams=1, bursts=1, burst_seconds=4.0, searches=200)
+QUICK = Scale(1, samples=5, streams=1, bursts=1, burst_seconds=4.0, searches=200, abuse_seconds=8.0)
 CLIENTS = 30
 THREADS = 100_000
 MANY_THREADS = 1_000_000
