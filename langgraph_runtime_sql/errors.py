@@ -119,17 +119,20 @@ class LimitReached(RuntimeSqlError, HTTPException):
         limit: Its name, as `tenant.threads`.
         what: What there may be at most, as "100 threads".
         seconds: When the same request may succeed.
+        advice: What the client can do.
 
     Attributes:
         limit: The name of the limit.
     """
 
-    def __init__(self, limit: str, what: str, seconds: float) -> None:
+    def __init__(
+        self, limit: str, what: str, seconds: float, advice: str = "Try again later."
+    ) -> None:
         self.limit = limit
         HTTPException.__init__(
             self,
             429,
-            f"The limit {limit} is reached: at most {what}. Try again later.",
+            f"The limit {limit} is reached: at most {what}. {advice}",
             {"retry-after": str(max(1, math.ceil(seconds)))},
         )
 

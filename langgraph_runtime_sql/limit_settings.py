@@ -1,4 +1,4 @@
-"""Limits: how much a tenant, a user and an assistant may use, as `sql.limits` configures them.
+"""Limits: how much a tenant, a user, an assistant and a thread may use, as `sql.limits` configures them.
 
 Everything is counted within a tenant. Two tenants that use the same assistant do not use up each
 other's limit.
@@ -15,7 +15,7 @@ RESERVED_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """The limits of one tenant, user or assistant. None is no limit.
+    """The limits of one member of a scope, as a tenant. None is no limit.
 
     Attributes:
         running_runs: Runs that execute at once, in all processes. Further runs wait.
@@ -25,6 +25,8 @@ class Quota:
         open_streams: Streams, waiting requests and WebSockets that are open, in each process.
         threads: Stored threads.
         assistants: Stored assistants.
+        versions: Stored versions of each assistant.
+        version_bytes: Size of the stored versions of each assistant.
         crons: Stored crons.
         stored_bytes: Size of the stored threads, runs, checkpoints, events and store items.
         weight: How many turns it has for each turn of a tenant with weight 1.
@@ -39,6 +41,8 @@ class Quota:
     open_streams: int | None = None
     threads: int | None = None
     assistants: int | None = None
+    versions: int | None = None
+    version_bytes: int | None = None
     crons: int | None = None
     stored_bytes: int | None = None
     weight: float | None = None
@@ -48,12 +52,24 @@ class Quota:
 
 _OF_RUNS = ("running_runs", "pending_runs", "starts_per_minute")
 _OF_REQUESTS = ("requests_per_second", "open_streams")
+_OF_VERSIONS = ("versions", "version_bytes")
 KEYS: dict[str, tuple[str, ...]] = {
-    "tenant": tuple(each.name for each in fields(Quota)),
+    "tenant": tuple(each.name for each in fields(Quota) if each.name not in _OF_VERSIONS),
     "user": (*_OF_RUNS, *_OF_REQUESTS, "crons", "priority"),
-    "assistant": (*_OF_RUNS, "priority"),
+    "assistant": (*_OF_RUNS, *_OF_VERSIONS, "priority"),
+    "thread": ("open_streams",),
+    "process": ("open_streams",),
 }
 """The scopes, and the limits that each may have."""
+NAMED = ("tenant", "user", "assistant")
+"""The scopes whose members may have limits of their own."""
+DEFAULTS: Mapping[str, Quota] = {
+    "tenant": Quota(open_streams=1_000),
+    "assistant": Quota(versions=1_000, version_bytes=32 * 2**20),
+    "thread": Quota(open_streams=100),
+    "process": Quota(open_streams=5_000),
+}
+"""The limits without any configuration. They are far beyond what a person or a program needs."""
 _FLOATS = ("requests_per_second", "weight")
 _MAY_BE_NEGATIVE = ("priority", "cron_priority")
 _MAY_BE_ZERO = ("pending_runs", "threads", "assistants", "crons", "stored_bytes")
@@ -65,14 +81,14 @@ class Limits:
     """All limits.
 
     Attributes:
-        defaults: The quota of each scope (`tenant`, `user`, `assistant`).
+        defaults: The quota of each scope.
         named: For each scope, the quotas of those that are named. They have the default's
             limits where they set none.
         reserved_share: The share of a process's slots that only tenants without running runs
             may take, from 0 to 1.
     """
 
-    defaults: Mapping[str, Quota] = field(default_factory=dict)
+    defaults: Mapping[str, Quota] = field(default_factory=lambda: DEFAULTS)
     named: Mapping[str, Mapping[str, Quota]] = field(default_factory=dict)
     reserved_share: float = RESERVED_SHARE
 
@@ -136,24 +152,29 @@ class BadLimit(ValueError):
         self.key = key
 
 
-def parse(section: Any) -> Limits:
+def parse(section: Any, *, has_tenants: bool = True) -> Limits:
     """Read the section `sql.limits`.
+
+    Args:
+        section: The section, or None.
+        has_tenants: Whether there are tenants. If not, all users are one tenant, which has no limit
+            that is not configured.
 
     Raises:
         BadLimit: a key is unknown, or a value is not usable.
     """
-    if section is None:
-        return Limits()
-    section = _object("", section)
-    plural = {f"{scope}s": scope for scope in KEYS}
+    section = {} if section is None else _object("", section)
+    plural = {f"{scope}s": scope for scope in NAMED}
     known = [*KEYS, *plural, "reserved_share"]
     _refuse_unknown("", section, known)
+    built_in = dict(DEFAULTS) if has_tenants else {**DEFAULTS, "tenant": _NONE}
     defaults = {
-        scope: _quota(scope, scope, section[scope], _NONE) for scope in KEYS if scope in section
+        scope: _quota(scope, scope, section.get(scope, {}), built_in.get(scope, _NONE))
+        for scope in KEYS
     }
     named = {
         scope: {
-            name: _quota(f"{key}.{name}", scope, each, defaults.get(scope, _NONE))
+            name: _quota(f"{key}.{name}", scope, each, defaults[scope])
             for name, each in _object(key, section[key]).items()
         }
         for key, scope in plural.items()

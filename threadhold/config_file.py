@@ -256,7 +256,7 @@ class _Reader:
                 f"{key!r} must be a name of up to 100 letters, digits, '_' and '-', as in metadata",
             )
         try:
-            limits = limit_settings.parse(section.get("limits"))
+            limits = limit_settings.parse(section.get("limits"), has_tenants=key is not None)
         except limit_settings.BadLimit as error:
             raise self._error(f"sql.limits.{error.key}".rstrip("."), str(error)) from error
         path = None if hooks is None else self._object_path("sql.hooks", hooks)

@@ -26,6 +26,16 @@ def of_assistant(limits: Limits, assistant: UUID) -> Quota:
     return limits.of("assistant", name, *(each for each in named if _system_id(each) == name))
 
 
+def of_thread(limits: Limits) -> Quota:
+    """Return the quota of each thread."""
+    return limits.of("thread")
+
+
+def of_process(limits: Limits) -> Quota:
+    """Return the quota of each process."""
+    return limits.of("process")
+
+
 def priority(
     limits: Limits, tenant: str | None, user: str | None, assistant: UUID, *, from_cron: bool
 ) -> int:

@@ -1,15 +1,29 @@
 """Quotas: refuse to create more than a tenant, a user or an assistant may have.
 
-Each check is part of the transaction that creates the row. On Postgres, it holds a lock of the
-tenant until the commit, so that processes together stay within the limit. Without a configured limit
+Each check but that of versions is part of the transaction that creates the row. On Postgres, it holds
+a lock of the tenant until the commit, so that processes together stay within the limit. Without a configured limit
 a check executes no statement.
 """
 
 import hashlib
+from collections.abc import Callable
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Integer, Text, bindparam, func, literal, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    LargeBinary,
+    Text,
+    bindparam,
+    cast,
+    func,
+    literal,
+    literal_column,
+    select,
+)
 from sqlalchemy.sql import ColumnElement
 
 from langgraph_runtime_sql import json_codec, process
@@ -17,6 +31,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
     TENANT,
+    assistant_versions,
     assistants,
     crons,
     limit_usage,
@@ -32,6 +47,9 @@ from langgraph_runtime_sql.limits.refusals import refuse
 MINUTE = 60.0
 # A stored row goes when somebody deletes it. A pending run goes when it starts.
 STORED_SECONDS, PENDING_SECONDS = 60.0, 5.0
+_TOO_MANY_VERSIONS = (
+    "Versions cannot be deleted one by one: create another assistant, and delete this one."
+)
 
 _LOCK = Prepared(
     lambda: select(literal(1).label("one")).select_from(
@@ -72,6 +90,26 @@ _THREADS = _counting(
 _ALL_THREADS = _counting(threads.c.thread_id)
 _ASSISTANTS = _counting(assistants.c.assistant_id, _is_tenants(assistants.c.tenant))
 _ALL_ASSISTANTS = _counting(assistants.c.assistant_id)
+_IN_VERSIONS = ("description", "config", "context", "metadata")
+
+
+def _of_versions(size: Callable[[ColumnElement[Any]], ColumnElement[int]]) -> Prepared:
+    """Return the statement that counts an assistant's versions, and sums up their sizes."""
+    each = assistant_versions.c
+    sizes = [func.coalesce(size(each[name]), 0) for name in _IN_VERSIONS]
+    return Prepared(
+        select(
+            func.count().label("versions"),
+            func.coalesce(func.sum(reduce(add, sizes)), 0).label("bytes"),
+        ).where(each.assistant_id == bindparam("assistant"))
+    )
+
+
+_VERSIONS = {
+    "sqlite": _of_versions(lambda column: func.length(cast(column, LargeBinary))),
+    # The size of a compressed value, which is not read for that.
+    "postgresql": _of_versions(func.pg_column_size),
+}
 _CRONS = _counting(crons.c.cron_id, _is_tenants(crons.c.tenant))
 _ALL_CRONS = _counting(crons.c.cron_id)
 _CRONS_OF_USER = _counting(
@@ -158,6 +196,35 @@ def check_assistant(conn: Connection, tenant: str | None) -> None:
         most = members.of_tenant(limits, tenant).assistants
         statement = _ALL_ASSISTANTS if tenant is None else _ASSISTANTS
         _check_stored(conn, tenant, most, "tenant", "assistants", statement, {})
+
+
+def check_version(conn: Connection, assistant: UUID, document: Any) -> None:
+    """Check that an assistant may have another version.
+
+    Versions that are added at the same moment may exceed a limit: nothing is locked, because the
+    sum reads all versions.
+
+    Args:
+        conn: A transaction that reads.
+        assistant: The assistant.
+        document: What the client has sent.
+
+    Raises:
+        LimitReached: the assistant has as many, or as large, versions as it may.
+    """
+    quota = members.of_assistant(_limits(), assistant)
+    if quota.versions is None and quota.version_bytes is None:
+        return
+    found = conn.fetchone(_VERSIONS[conn.dialect_name], {"assistant": assistant})
+    if found is None:
+        return
+    size = found["bytes"] + len(json_codec.dumps(document))
+    for name, used, most, what in (
+        ("versions", found["versions"] + 1, quota.versions, "versions"),
+        ("version_bytes", size, quota.version_bytes, "bytes of versions"),
+    ):
+        if most is not None and used > most:
+            raise refuse("assistant", name, most, what, STORED_SECONDS, _TOO_MANY_VERSIONS)
 
 
 def check_cron(conn: Connection, tenant: str | None, user: str | None) -> None:

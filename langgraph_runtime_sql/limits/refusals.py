@@ -6,18 +6,26 @@ from typing import Any
 from langgraph_runtime_sql.errors import LimitReached
 
 
-def refuse(scope: str, limit: str, most: float, what: str, seconds: float) -> LimitReached:
+def refuse(
+    scope: str,
+    limit: str,
+    most: float,
+    what: str,
+    seconds: float,
+    advice: str = "Try again later.",
+) -> LimitReached:
     """Count a refusal and return its error.
 
     Args:
-        scope: `tenant`, `user` or `assistant`.
+        scope: Its scope, as `tenant`.
         limit: The name of the limit in a quota.
         most: Its value.
         what: What is counted, in the plural.
         seconds: When the same request may succeed.
+        advice: What the client can do.
     """
     _counter().labels(scope, limit).inc()
-    return LimitReached(f"{scope}.{limit}", f"{most:g} {what}", seconds)
+    return LimitReached(f"{scope}.{limit}", f"{most:.15g} {what}", seconds, advice)
 
 
 @cache

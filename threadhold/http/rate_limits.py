@@ -1,4 +1,4 @@
-"""Rate limits: requests a second and open streams of a tenant and a user, in this process.
+"""Rate limits: requests a second and open streams, in this process.
 
 Each process counts for itself, because a count in the database would cost more than most requests.
 """
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from langgraph_runtime_sql.errors import LimitReached
-from langgraph_runtime_sql.limit_settings import Limits
+from langgraph_runtime_sql.limit_settings import Limits, Quota
 from langgraph_runtime_sql.limits import members
 from langgraph_runtime_sql.limits.refusals import refuse
 from langgraph_runtime_sql.tenancy import tenants
@@ -30,8 +30,10 @@ _OPEN = ("/stream", "/wait", "/join", "/stream/events")
 # Closes a WebSocket that may be opened again later.
 _TRY_AGAIN_LATER = 1013
 
+_TOO_MANY_STREAMS = "Close some of them, or try again later."
+
 Member = tuple[str, str]
-"""A scope, and the tenant or user."""
+"""A scope, and the tenant, user or thread."""
 
 
 class RateLimits:
@@ -67,17 +69,23 @@ class RateLimits:
             self._until.popitem(last=False)
 
     @contextmanager
-    def stream(self, user: Any) -> Iterator[None]:
+    def stream(self, user: Any, thread: str | None) -> Iterator[None]:
         """Count a stream as open within the block.
+
+        Args:
+            user: The user.
+            thread: The thread that the path names, if it names one.
 
         Raises:
             LimitReached: it is one too many.
         """
         counted = []
-        for member, quota in self._members(user):
+        for member, quota in self._followers(user, thread):
             if (most := quota.open_streams) is not None:
-                if self._open[member] >= most:
-                    raise refuse(member[0], "open_streams", most, "open streams", STREAM_SECONDS)
+                if self._open.get(member, 0) >= most:
+                    scope, seconds = member[0], STREAM_SECONDS
+                    what, advice = "open streams", _TOO_MANY_STREAMS
+                    raise refuse(scope, "open_streams", most, what, seconds, advice)
                 counted.append(member)
         self._open.update(counted)
         try:
@@ -88,9 +96,21 @@ class RateLimits:
                 if not self._open[member]:
                     del self._open[member]
 
-    def _members(self, user: Any) -> Iterator[tuple[Member, Any]]:
+    def _followers(self, user: Any, thread: str | None) -> Iterator[tuple[Member, Quota]]:
+        """Yield what a stream counts for, the smallest first."""
+        if thread is not None:
+            # A tenant that only knows the id does not use up the streams of the thread's own.
+            place = f"{self._tenant(user) or ''}\0{thread.lower()}"
+            yield ("thread", place), members.of_thread(self._limits)
+        yield from self._members(user)
+        yield ("process", ""), members.of_process(self._limits)
+
+    def _tenant(self, user: Any) -> str | None:
         key = self._tenant_key
-        tenant = None if key is None or user is None else tenants.of_user(user, key)
+        return None if key is None or user is None else tenants.of_user(user, key)
+
+    def _members(self, user: Any) -> Iterator[tuple[Member, Quota]]:
+        tenant = self._tenant(user)
         yield ("tenant", tenant or ""), members.of_tenant(self._limits, tenant)
         identity = getattr(user, "identity", None)
         if identity:
@@ -112,7 +132,8 @@ class RateLimit:
             try:
                 self._rates.check_request(user)
                 if self._opens or scope["type"] == "websocket":
-                    held.enter_context(self._rates.stream(user))
+                    thread = scope.get("path_params", {}).get("thread_id")
+                    held.enter_context(self._rates.stream(user, thread))
             except LimitReached as error:
                 await (await _refusal(scope, error))(scope, receive, send)
                 return

@@ -184,6 +184,7 @@ class Assistants:
             HTTPException: (400) both configurable and context; (404) the graph is not served,
                 or the assistant does not exist or may not be changed; (422) the name is that of
                 a graph.
+            LimitReached: (429) the assistant has as many versions as it may.
         """
         from langgraph_api.graph import assert_graph_exists
 
@@ -194,6 +195,13 @@ class Assistants:
         if graph_id is not None:
             assert_graph_exists(graph_id)
         given = {"graph_id": graph_id, "name": name, "description": description}
+        sent = {**given, **{key: value[key] for key in ("config", "context", "metadata")}}
+
+        def check(conn: Connection) -> None:
+            assistant_rows.require(conn, identifier, permitted)
+            quotas.check_version(conn, identifier, sent)
+
+        await runtime.current().database.read(check)
 
         def fn(conn: Connection) -> Row:
             row = assistant_rows.require(conn, identifier, permitted)

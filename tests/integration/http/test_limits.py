@@ -30,6 +30,9 @@ LIMITS = {
     },
     "users": {"eve": {"starts_per_minute": 1, "crons": 1}},
     "assistants": {"memory": {"starts_per_minute": 1}},
+    "assistant": {"versions": 3, "version_bytes": 100_000},
+    "thread": {"open_streams": 3},
+    "process": {"open_streams": 8},
 }
 LONG = {"seconds": 600}
 
@@ -157,6 +160,29 @@ def test_stored_assistants_and_crons_are_refused(clients: Any) -> None:
     refused(eve.post("/runs/crons", json=cron), "user.crons")
 
 
+def test_versions_of_an_assistant_are_refused_by_their_number_and_their_size(clients: Any) -> None:
+    client = clients("versions")
+    few, large = (
+        client.post("/assistants", json={"graph_id": "echo"}).json()["assistant_id"]
+        for _ in range(2)
+    )
+
+    def change(assistant: str, size: int) -> httpx.Response:
+        # Random, so that no database stores it in fewer bytes.
+        body = {"metadata": {"note": secrets.token_urlsafe(size * 3 // 4)}}
+        return client.patch(f"/assistants/{assistant}", json=body)
+
+    assert [change(few, 10).status_code for _ in range(2)] == [200, 200]
+    assert refused(change(few, 10), "assistant.versions") == 60
+    assert client.get(f"/assistants/{few}").json()["version"] == 3
+    assert change(large, 60_000).status_code == 200
+    refused(change(large, 60_000), "assistant.version_bytes")
+    assert client.get(f"/assistants/{large}").json()["version"] == 2
+    assert change(large, 10).status_code == 200
+    # Another tenant learns nothing of it.
+    assert clients("other").patch(f"/assistants/{few}", json={}).status_code == 404
+
+
 def test_stored_bytes_are_refused_until_data_is_deleted(clients: Any, data: Path) -> None:
     client, other = clients("bytes"), clients("other")
 
@@ -237,6 +263,29 @@ def test_open_streams_are_refused_until_one_ends(clients: Any) -> None:
             break
         time.sleep(0.05)
     assert answer.status_code == 200
+
+
+def test_streams_of_a_thread_and_of_the_process_are_refused(clients: Any) -> None:
+    client, other = clients("threads"), clients("other")
+    threads = [client.post("/threads", json={}).json()["thread_id"] for _ in range(3)]
+    asked = {"channels": ["values"]}
+    path = "/threads/{}/stream/events"
+    with ExitStack() as stack:
+
+        def opened(thread: str) -> httpx.Response:
+            return stack.enter_context(client.stream("POST", path.format(thread), json=asked))
+
+        assert [opened(threads[0]).status_code for _ in range(3)] == [200] * 3
+        refused(client.post(path.format(threads[0].upper()), json=asked), "thread.open_streams")
+        # Streams of other tests may not have ended yet.
+        answers = [opened(thread) for thread in threads[1:] for _ in range(3)]
+        too_many = [answer for answer in answers if answer.status_code != 200]
+        for answer in too_many:
+            answer.read()
+            refused(answer, "process.open_streams")
+        assert too_many
+        quick = {"assistant_id": "echo", "input": {"value": 1}}
+        refused(other.post("/runs/wait", json=quick), "process.open_streams")
 
 
 def test_websockets_are_counted_as_open_streams_and_refused(clients: Any, url: str) -> None:

@@ -33,6 +33,25 @@ def test_named_quota_keeps_the_defaults_that_it_does_not_set() -> None:
     assert limits.of("user", "ada").running_runs is None
 
 
+def test_limits_without_configuration_hold_until_they_are_removed() -> None:
+    found = parse(None)
+    assert found.of("thread").open_streams == 100
+    assert found.of("tenant", "acme").open_streams == 1_000
+    assert found.of("assistant", "chat").versions == 1_000
+    section = {
+        "tenant": {"threads": 5},
+        "thread": {"open_streams": None},
+        "assistants": {"chat": {"versions": None}},
+    }
+    changed = parse(section)
+    assert changed.of("tenant", "acme").open_streams == 1_000
+    assert changed.of("thread").open_streams is None
+    assert changed.of("assistant", "chat").versions is None
+    assert changed.of("assistant", "chat").version_bytes == found.of("assistant").version_bytes
+    # Without tenants, all users are one.
+    assert parse(section, has_tenants=False).of("tenant").open_streams is None
+
+
 def test_claims_need_no_limits_unless_running_runs_or_turns_are_configured() -> None:
     assert not parse({"tenant": {"threads": 1}, "user": {"priority": 1}}).order_claims
     for section in ({"running_runs": 1}, {"weight": 2}, {"priority": 1}):
@@ -49,6 +68,8 @@ def test_claims_need_no_limits_unless_running_runs_or_turns_are_configured() -> 
         ({"teant": {}}, "teant", "unknown key"),
         ({"tenant": {"runs": 1}}, "tenant.runs", "unknown key"),
         ({"user": {"threads": 1}}, "user.threads", "unknown key"),
+        ({"threads": {}}, "threads", "unknown key"),
+        ({"thread": {"threads": 1}}, "thread.threads", "unknown key"),
         ({"tenants": {"acme": {"threads": -1}}}, "tenants.acme.threads", "greater than 0"),
         ({"tenant": {"running_runs": 0}}, "tenant.running_runs", "greater than 0"),
         ({"tenant": {"running_runs": 1.5}}, "tenant.running_runs", "whole number"),
