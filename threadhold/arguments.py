@@ -6,7 +6,14 @@ from typing import Any
 
 from threadhold.config_file import ConfigError, kind_of
 
-_TEXTS = ("redis_url", "redis_prefix", "public_url", "metrics_permission", "audit_permission")
+_TEXTS = (
+    "redis_url",
+    "redis_prefix",
+    "public_url",
+    "metrics_permission",
+    "metrics_token",
+    "audit_permission",
+)
 _LISTS = ("old_aes_keys", "webhook_secrets", "thread_tables")
 _WHOLE = {"n_jobs": 0, "max_body_bytes": 1, "max_json_nodes": 1, "max_json_depth": 1}
 _SECONDS = ("grace_seconds", "body_timeout_seconds")
@@ -41,6 +48,9 @@ def check(given: Mapping[str, Any]) -> None:
     days = given["audit_retention_days"]
     if days is not None and not (_is_number(days) and days >= 1):
         raise _wrong(given, "audit_retention_days", "a number of at least 1")
+    # `"false"`, a text, would otherwise open the metrics.
+    if not isinstance(given["public_metrics"], bool):
+        raise _wrong(given, "public_metrics", "True or False")
     if not isinstance(given["env"], Mapping | None):
         raise _wrong(given, "env", "a mapping of variables")
     if given["authenticate"] is not None and not _takes_request(given["authenticate"]):

@@ -124,6 +124,8 @@ def create_platform(
         docs_page=bool(settings.docs_page),
         studio=studio,
         metrics_permission=metrics_permission,
+        metrics_token=settings.metrics_token,
+        public_metrics=_has_public_metrics(settings, metrics_permission),
         audit_log=settings.audit_log,
         audit_retention_days=settings.audit_retention_days,
         audit_permission=audit_permission,
@@ -137,6 +139,13 @@ def create_platform(
             "APP_ENV=local_dev on your own machine."
         )
     return platform
+
+
+def _has_public_metrics(settings: Settings, permission: str | None) -> bool:
+    """Return whether everyone may read the metrics; by default only on the developer's machine."""
+    if settings.public_metrics is None:
+        return settings.is_local and permission is None and settings.metrics_token is None
+    return settings.public_metrics
 
 
 def host(

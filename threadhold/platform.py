@@ -62,6 +62,7 @@ from threadhold.http import (
     webhooks,
 )
 from threadhold.http.json_limits import Limits
+from threadhold.http.metrics_access import MetricsAccess
 from threadhold.http.request_context import RequestContext
 from threadhold.serving import host_logs, metrics_text
 
@@ -100,7 +101,7 @@ class _Claim:
     private_network: bool
     public_url: str | None
     docs_page: bool
-    metrics_permission: str | None
+    metrics: MetricsAccess
     audit_permission: str | None
 
     def differences(self, other: "_Claim") -> list[str]:
@@ -190,8 +191,11 @@ class LangGraphPlatform:
         docs_page: Serve the page `/docs`.
         studio: Let LangGraph Studio's website reach this server from a
             browser. For development on loopback.
-        metrics_permission: Permission that users need to read `/metrics`. By
-            default the route is open.
+        metrics_permission: Permission of users that may read `/metrics`, whose figures cover all
+            tenants. By default nobody may.
+        metrics_token: Token of a scraper that may read `/metrics` too: `Authorization: Bearer ...`,
+            at least 16 characters.
+        public_metrics: Everyone may read `/metrics`, without a token.
         audit_log: Write changes, refusals and policy decisions to the audit log.
         audit_retention_days: Age at which the server removes audit entries, at least one day.
             By default they stay.
@@ -235,6 +239,8 @@ class LangGraphPlatform:
         docs_page: bool = True,
         studio: bool = False,
         metrics_permission: str | None = None,
+        metrics_token: str | None = None,
+        public_metrics: bool = False,
         audit_log: bool = True,
         audit_retention_days: float | None = None,
         audit_permission: str | None = None,
@@ -246,6 +252,7 @@ class LangGraphPlatform:
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
         try:
             limits = Limits(max_json_nodes, max_json_depth)
+            metrics = MetricsAccess(metrics_permission, metrics_token, public_metrics)
         except ValueError as error:
             raise ConfigError(str(error)) from error
         file = _with_authentication(read_config(config), authenticate)
@@ -292,7 +299,7 @@ class LangGraphPlatform:
             private_network=studio,
             public_url=public_url,
             docs_page=docs_page,
-            metrics_permission=metrics_permission,
+            metrics=metrics,
             audit_permission=audit_permission,
         )
         _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
@@ -508,7 +515,7 @@ def _load(claim: _Claim) -> Starlette:
     app.add_middleware(RequestContext)
     idempotency.install(app.router.routes, claim.options.tenant_key)
     rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
-    authentication.install(app, metrics_permission=claim.metrics_permission)
+    authentication.install(app, metrics=claim.metrics)
     audit.install(app, permission=claim.audit_permission)
     openapi.install(app, page=claim.docs_page)
     public_url.install(claim.public_url)

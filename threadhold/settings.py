@@ -15,6 +15,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.webhooks import signing
 from threadhold.config_file import ConfigError, read_config
 from threadhold.http import json_limits
+from threadhold.http.metrics_access import MIN_TOKEN_CHARACTERS
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -133,6 +134,18 @@ class Settings(AppEnvironment):
         description="URL at which clients reach the API, for agent cards and the OpenAPI "
         "description (default: relative URLs)",
     )
+    metrics_token: str | None = Field(
+        None,
+        repr=False,
+        min_length=MIN_TOKEN_CHARACTERS,
+        description="Token with which a scraper reads `/metrics` (`Authorization: Bearer ...`), whose "
+        "figures cover all tenants",
+    )
+    public_metrics: bool | None = Field(
+        None,
+        description="Everyone may read `/metrics` (default: only with `APP_ENV=local_dev`, and if "
+        "neither a token nor a permission is set)",
+    )
     docs_page: bool | None = Field(
         None, description="Serve the page `/docs` (default: only with `APP_ENV=local_dev`)"
     )
@@ -173,7 +186,7 @@ class Settings(AppEnvironment):
             raise ValueError("a key has 16, 24 or 32 bytes")
         return value
 
-    @field_validator("redis_url", "redis_prefix", "public_url", mode="before")
+    @field_validator("redis_url", "redis_prefix", "public_url", "metrics_token", mode="before")
     @classmethod
     def _none_if_empty(cls, value: object) -> object:
         return value or None

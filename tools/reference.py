@@ -241,8 +241,8 @@ METRICS_HEAD = """\
     curl localhost:8123/metrics
 
 prints the metrics in the format of Prometheus, with `--workers` those of all processes;
-`?format=json` prints a summary. With the project's own `hooks.auth`, the route needs a token with the
-role `operator`.
+`?format=json` prints a summary. Outside of `APP_ENV=local_dev` the route is closed until a setting
+[opens it](../how-to/observability.md#open-the-metrics).
 
 ## Threadhold
 """

@@ -14,8 +14,8 @@ from hooks.settings import IdentitySettings
 from server.routes.forwarding import Answer, Request, read_body
 from threadhold import sessions
 
-# The route of the platform that only operators may use.
-PROBE = "/metrics"
+# The route of the platform that only operators may use. `/metrics` may be open to others.
+PROBE = "/audit"
 
 
 class Named(BaseModel):

@@ -1,5 +1,6 @@
 """Authentication: adapt the stock refusals, and protect the metrics route."""
 
+import functools
 from collections.abc import Iterator
 
 from starlette.applications import Starlette
@@ -10,27 +11,25 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from threadhold.http.metrics_access import MetricsAccess, MetricsGuard
 from threadhold.serving import metrics_text
 
 METRICS = "/metrics"
 
 
-def install(app: Starlette, *, metrics_permission: str | None) -> None:
-    """Let refusals carry headers, and require a permission for the metrics.
+def install(app: Starlette, *, metrics: MetricsAccess) -> None:
+    """Let refusals carry headers, and protect the metrics.
 
     Args:
         app: The stock application.
-        metrics_permission: Permission that `/metrics` requires; None leaves it open.
+        metrics: Who may read `/metrics`.
     """
     for layer in _authentication_layers(app):
         layer.on_error = refused
     for route in app.router.routes:
         if isinstance(route, Route) and route.path == METRICS:
-            route.app = metrics_text.Metrics(route.app)
-    if metrics_permission is not None:
-        for route in app.router.routes:
-            if isinstance(route, Route) and route.path == METRICS:
-                route.app = protect(app, route.app, metrics_permission)
+            answered = metrics_text.Metrics(route.app)
+            route.app = MetricsGuard(answered, metrics, functools.partial(protect, app))
 
 
 def protect(app: Starlette, inner: ASGIApp, permission: str) -> ASGIApp:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.gauges import sampler
+from threadhold.http.metrics_access import MetricsAccess
 
 logger = logging.getLogger(__name__)
 
@@ -131,9 +132,23 @@ async def offered() -> AsyncIterator[None]:
         path.unlink(missing_ok=True)
 
 
+def _authorization(head: bytes) -> str | None:
+    """Return the first `Authorization` header in the head of a request."""
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"authorization":
+            return value.decode("latin-1").strip()
+    return None
+
+
 @asynccontextmanager
-async def served(host: str, port: int) -> AsyncIterator[None]:
+async def served(host: str, port: int, access: MetricsAccess) -> AsyncIterator[None]:
     """Answer `/metrics` and `/ok` at a port until the end of the block.
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on.
+        access: Who may read the metrics.
 
     Raises:
         OSError: the port is not free.
@@ -145,7 +160,9 @@ async def served(host: str, port: int) -> AsyncIterator[None]:
                 head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].partition(b"?")[0] if head.count(b" ") >= 2 else b""
             status, body = "404 Not Found", ""
-            if path == b"/metrics":
+            if path == b"/metrics" and not access.allows(_authorization(head)):
+                status = "401 Unauthorized"
+            elif path == b"/metrics":
                 status, body = "200 OK", await of_this()
             elif path == b"/ok":
                 status, body = "200 OK", '{"ok":true}'

@@ -11,6 +11,8 @@ import uvloop
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
+from threadhold.hosts import is_loopback
+from threadhold.http.metrics_access import MetricsAccess
 from threadhold.program import Program
 from threadhold.serving import descriptors, logs, metrics_text
 from threadhold.serving.heartbeat import Heartbeat
@@ -20,6 +22,10 @@ from threadhold.serving.supervisor import require_shared_database
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+
+class ExposedMetrics(RuntimeSqlError):
+    """The metrics of a worker would be readable from other machines without a token."""
 
 
 class NothingToDo(RuntimeSqlError):
@@ -48,11 +54,32 @@ def work(
     require_shared_database(settings, "worker")
     if settings.n_jobs_per_worker == 0:
         raise NothingToDo("worker: N_JOBS_PER_WORKER=0 allows no runs; set it to 1 or more")
+    if metrics is not None:
+        _refuse_exposure(settings, metrics[0])
     heart = Heartbeat(heartbeat) if heartbeat is not None else None
     logs.configure(settings.log_level, error_messages=settings.log_error_messages)
     descriptors.raise_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(program, settings, heart, metrics))
+
+
+def _access(settings: Settings) -> MetricsAccess:
+    """Return who may read the metrics at the port: without a token, the machines that reach it."""
+    public = settings.public_metrics or settings.metrics_token is None
+    return MetricsAccess(token=settings.metrics_token, public=public)
+
+
+def _refuse_exposure(settings: Settings, host: str) -> None:
+    """Refuse to show figures of all tenants to other machines, unless the settings allow it.
+
+    Raises:
+        ExposedMetrics: `host` is not a loopback address, and there is no token.
+    """
+    if settings.metrics_token is None and not (settings.public_metrics or is_loopback(host)):
+        raise ExposedMetrics(
+            f"--metrics-host {host} can be reached from other machines. Set METRICS_TOKEN, which "
+            "scrapers then send as `Authorization: Bearer ...`, or PUBLIC_METRICS=true."
+        )
 
 
 async def _work(
@@ -77,7 +104,7 @@ async def _work(
         await stack.enter_async_context(app.router.lifespan_context(app))
         if metrics is not None:
             try:
-                await stack.enter_async_context(metrics_text.served(*metrics))
+                await stack.enter_async_context(metrics_text.served(*metrics, _access(settings)))
             except OSError as error:
                 raise CannotListen(*metrics, error) from error
         if heart is not None:

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -463,3 +464,20 @@ def test_one_scrape_shows_all_processes_and_a_worker_has_a_port(config: Path) ->
         with running(command, port, config.parent, env) as worker:
             text = httpx.get(f"{worker.url}/metrics").text
             assert value(text, "threadhold_slots") == 5
+        env["METRICS_TOKEN"] = token = "s3cret-of-the-scraper"
+        with running(command, port, config.parent, env) as worker:
+            assert httpx.get(f"{worker.url}/metrics").status_code == 401
+            bearer = {"authorization": f"Bearer {token}"}
+            assert httpx.get(f"{worker.url}/metrics", headers=bearer).status_code == 200
+        del env["METRICS_TOKEN"]
+        ended = subprocess.run(
+            [*command, "--metrics-host", "0.0.0.0"],
+            cwd=config.parent,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert "Set METRICS_TOKEN" in ended.stderr

@@ -76,7 +76,7 @@ policy = Policy()
 """
 
 # Routes without authentication: whether the server is up, and its description.
-PUBLIC = {"/", "/ok", "/info", "/metrics", "/docs", "/openapi.json"}
+PUBLIC = {"/", "/ok", "/info", "/docs", "/openapi.json"}
 
 USER = {"x-user": "ada"}
 
@@ -185,6 +185,29 @@ def test_every_operation_needs_authentication(guarded: Guarded, trick: str) -> N
     assert {name: code for name, code in answers.items() if code not in (401, 404, 405)} == {}
     # 404 is for optional routes that are not there at all, hence few.
     assert sum(code == 401 for code in answers.values()) > 40
+
+
+@pytest.mark.usefixtures("each_database")
+def test_metrics_are_closed_unless_a_token_or_a_setting_opens_them(tmp_path: Path) -> None:
+    config, token = write_project(tmp_path), "s3cret-of-the-scraper"
+    asked: list[tuple[dict[str, str], dict[str, str]]] = [
+        ({}, USER),
+        ({"METRICS_TOKEN": token}, {}),
+        ({"METRICS_TOKEN": token}, {"authorization": f"Bearer {token}x"}),
+        ({"METRICS_TOKEN": token}, {"authorization": f"bearer {token}"}),
+        ({"PUBLIC_METRICS": "true"}, {}),
+    ]
+    seen = []
+    for settings, headers in asked:
+        port = free_port()
+        line = threadhold("serve", "--config", config, "--port", port)
+        line += ["--database-url", databases.url(tmp_path / "metrics.db")]
+        with running(line, port, tmp_path, environment(APP_ENV="production", **settings)) as server:
+            answer = httpx.get(f"{server.url}/metrics", headers=headers)
+            as_json = httpx.get(f"{server.url}/metrics?format=json", headers=headers)
+            assert as_json.status_code == answer.status_code
+            seen.append(answer.status_code)
+    assert seen == [404, 401, 401, 200, 200]
 
 
 @pytest.mark.parametrize("trick", TRICKS)
