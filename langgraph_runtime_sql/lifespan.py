@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from langgraph_runtime_sql import gauges, migrations, options, process, ui_bundler
+from langgraph_runtime_sql.audit import log as audit_log
 from langgraph_runtime_sql.audit import retention as audit_retention
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
@@ -133,6 +134,9 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     gauges.gauges()
     metrics.runs()
     await database.read(keys.check)
+    if settings.audit:
+        # A key file that others may read stops the start, and not the first change.
+        await asyncio.to_thread(audit_log.of(database).open)
     await tenants.adopt(database, settings.tenant_key)
     bus = await _make_bus(database, redis_url, settings.redis_prefix)
     opened = Runtime(

@@ -64,6 +64,7 @@ class Options:
             database.
         audit: Whether changes, refusals and policy decisions are written to the audit log.
         audit_days: Age in days at which the server removes audit entries; None keeps them.
+        audit_key: Keys of the audit log, the newest first; see `audit.keys`.
         old_aes_keys: Earlier master keys, which still unwrap the keys of tenants.
         aes_key: The master key of a command that does not load langgraph_api. A server takes it
             from there.
@@ -81,6 +82,7 @@ class Options:
     redis_prefix: str | None = None
     audit: bool = True
     audit_days: float | None = None
+    audit_key: tuple[str, ...] = field(default=(), repr=False)
     old_aes_keys: tuple[bytes, ...] = field(default=(), repr=False)
     aes_key: bytes | None = field(default=None, repr=False)
     webhook_secrets: tuple[bytes, ...] = field(default=(), repr=False)

@@ -14,7 +14,7 @@ _TEXTS = (
     "metrics_token",
     "audit_permission",
 )
-_LISTS = ("old_aes_keys", "webhook_secrets", "thread_tables")
+_LISTS = ("old_aes_keys", "webhook_secrets", "audit_key", "thread_tables")
 _WHOLE = {"n_jobs": 0, "max_body_bytes": 1, "max_json_nodes": 1, "max_json_depth": 1}
 _SECONDS = ("grace_seconds", "body_timeout_seconds")
 

@@ -128,6 +128,7 @@ def create_platform(
         public_metrics=_has_public_metrics(settings, metrics_permission),
         audit_log=settings.audit_log,
         audit_retention_days=settings.audit_retention_days,
+        audit_key=settings.audit_key,
         audit_permission=audit_permission,
         env=env,
         thread_tables=thread_tables,

@@ -26,6 +26,7 @@ from starlette.websockets import WebSocketClose
 
 from langgraph_runtime_sql import hooks as hook_protocol
 from langgraph_runtime_sql import options, process
+from langgraph_runtime_sql.audit import keys as audit_keys
 from langgraph_runtime_sql.database.url import database_path, is_postgres, postgres_dsn
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
@@ -199,6 +200,9 @@ class LangGraphPlatform:
         audit_log: Write changes, refusals and policy decisions to the audit log.
         audit_retention_days: Age at which the server removes audit entries, at least one day.
             By default they stay.
+        audit_key: Keys of the audit log, the newest first, at least 32 characters each. The newest
+            signs entries, and the others verify older ones. Without one, a SQLite database has a
+            key file beside it, and entries on Postgres have no key.
         audit_permission: Permission that users need to read `/audit`. By default there is no
             such route.
         env: Environment variables for the project. They override those of the
@@ -243,6 +247,7 @@ class LangGraphPlatform:
         public_metrics: bool = False,
         audit_log: bool = True,
         audit_retention_days: float | None = None,
+        audit_key: Iterable[str] = (),
         audit_permission: str | None = None,
         env: Mapping[str, str] | None = None,
         thread_tables: Iterable[ThreadTable] = (),
@@ -284,6 +289,7 @@ class LangGraphPlatform:
                 redis_prefix=redis_prefix,
                 audit=audit_log,
                 audit_days=audit_retention_days,
+                audit_key=_audit_keys(audit_key),
                 webhook_secrets=_webhook_keys(webhook_secrets),
                 old_aes_keys=tuple(key.encode() for key in old_aes_keys),
                 limits=file.limits,
@@ -413,6 +419,13 @@ def _webhook_keys(secrets: Iterable[str]) -> tuple[bytes, ...]:
         return tuple(signing.read_secret(each) for each in secrets)
     except ValueError as error:
         raise ConfigError(f"webhook_secrets: {error}") from error
+
+
+def _audit_keys(given: Iterable[str]) -> tuple[str, ...]:
+    try:
+        return tuple(key for each in given for key in audit_keys.read(each))
+    except ValueError as error:
+        raise ConfigError(f"audit_key: {error}") from error
 
 
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:

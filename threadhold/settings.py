@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from langgraph_runtime_sql.audit import keys
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.webhooks import signing
 from threadhold.config_file import ConfigError, read_config
@@ -163,6 +164,18 @@ class Settings(AppEnvironment):
     audit_retention_days: float | None = Field(
         None, ge=1, description="Age at which audit entries are removed (default: never)"
     )
+
+    audit_key: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        repr=False,
+        description="Keys of the audit log, the newest first, separated by commas, at least 32 "
+        "characters each (default: on SQLite a file beside the database, else none)",
+    )
+
+    @field_validator("audit_key", mode="before")
+    @classmethod
+    def _audit_key(cls, value: object) -> object:
+        return keys.read(value) if isinstance(value, str) else value
 
     @field_validator("webhook_secrets")
     @classmethod

@@ -3,6 +3,9 @@
 The fields about a person (tenant, user, roles, address, details) are not in the hash itself. The hash
 covers `person`, their digest with a random salt. An erase removes these fields and the salt: nobody
 can guess them from the digest, and the chain still verifies.
+
+The hash of a keyed entry is an HMAC. That of an entry without a key is a plain digest, which the owner
+of the database can compute, too.
 """
 
 import hashlib
@@ -14,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from langgraph_runtime_sql.audit.keys import Key, Keyring
 from langgraph_runtime_sql.database.statements import Row
 
 ALLOWED, REFUSED, POLICY = "allowed", "refused", "policy"
@@ -25,8 +29,10 @@ HASHED = (
     *("chain", "number", "previous", "at", "method", "route", "action"),
     *("object_kind", "object_id", "decision", "status", "person"),
 )
-"""The fields of the hash, in its order."""
+"""The fields of the hash, in its order. A keyed entry has `key_id` after them."""
 
+LOG = "audit"
+"""The kind of the object of an entry about the log itself."""
 RETENTION = "remove_old_entries"
 """The action of the entry that retention writes."""
 GENESIS = ""
@@ -103,9 +109,10 @@ def make(actor: Actor, note: Note, at: datetime, *, tenant: str | None = None) -
         "object_id": None if note.object_id is None else str(note.object_id),
         "decision": note.decision,
         "status": note.status,
-        # The details of retention are needed to verify the chains.
-        "detail": _detail(note.detail, None if note.action == RETENTION else MAX_DETAIL),
+        # Those about the log itself are needed to verify the chains.
+        "detail": _detail(note.detail, None if note.kind == LOG else MAX_DETAIL),
         "salt": os.urandom(SALT_BYTES).hex(),
+        "erased": None,
     }
     return {**row, "person": person_digest(row)}
 
@@ -115,19 +122,79 @@ def person_digest(row: Mapping[str, Any]) -> str:
     return _digest([row["salt"], *(row[name] for name in PERSONAL)])
 
 
-def entry_hash(row: Mapping[str, Any]) -> str:
-    """Return the hash of an entry, which covers the previous hash."""
+def entry_hash(row: Mapping[str, Any], key: Key | None) -> str:
+    """Return the hash of an entry, which covers the previous hash.
+
+    Args:
+        key: The key that `key_id` names; None for an entry without a key.
+    """
     values = {**row, "at": (row["at"] - EPOCH) // MICROSECOND}
-    return _digest([values[name] for name in HASHED])
+    fields = [values[name] for name in HASHED]
+    return _digest(fields) if key is None else key.digest(_text_of([*fields, row["key_id"]]))
 
 
 def is_erased(row: Mapping[str, Any]) -> bool:
-    """Return whether an erase removed the fields about a person."""
+    """Return whether the fields about a person were removed."""
     return row["salt"] is None
 
 
+def erasure(row: Mapping[str, Any], key: Key | None) -> str | None:
+    """Return the mark of an entry whose fields about a person an erase removes.
+
+    Without the key nobody can empty an entry unseen.
+    """
+    return None if key is None else f"{key.id}:{_erasure_digest(row, key)}"
+
+
+def unknown_key(row: Mapping[str, Any], keys: Keyring) -> str | None:
+    """Return the id of a key that the entry needs and that is not configured, or None."""
+    needed = (row["key_id"], _mark(row)[0] if is_erased(row) and row["key_id"] else None)
+    return next((each for each in needed if each and keys.find(each) is None), None)
+
+
+def fault(row: Mapping[str, Any], keys: Keyring) -> str | None:
+    """Return how an entry differs from what was written, or None.
+
+    What needs an unknown key is not checked.
+    """
+    if row["key_id"] is not None and is_erased(row):
+        if not _is_erased_by_key(row, keys):
+            return "its user, tenant, address and detail were removed without a key"
+    elif not is_erased(row) and person_digest(row) != row["person"]:
+        return "its user, tenant, address or detail was changed"
+    key = keys.find(row["key_id"])
+    if key is None and row["key_id"] is not None:
+        return None
+    return None if entry_hash(row, key) == row["hash"] else "it was changed"
+
+
+def _is_erased_by_key(row: Mapping[str, Any], keys: Keyring) -> bool:
+    """Return whether an erase with a key emptied an entry, as far as its key is known."""
+    key_id, digest = _mark(row)
+    if not digest or row["tenant"] is not None or row["object_kind"] == LOG:
+        return False
+    key = keys.find(key_id)
+    return key is None or _erasure_digest(row, key) == digest
+
+
+def _mark(row: Mapping[str, Any]) -> tuple[str, str]:
+    key_id, _, digest = (row["erased"] or "").partition(":")
+    return key_id, digest
+
+
+def _erasure_digest(row: Mapping[str, Any], key: Key) -> str:
+    return key.digest(_ERASED + row["hash"].encode())
+
+
+_ERASED = b"erased\0"
+
+
 def _digest(values: list[Any]) -> str:
-    return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_text_of(values)).hexdigest()
+
+
+def _text_of(values: list[Any]) -> bytes:
+    return json.dumps(values, separators=(",", ":")).encode()
 
 
 def _text(value: str | None) -> str | None:

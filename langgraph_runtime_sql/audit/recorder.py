@@ -6,16 +6,18 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from langgraph_runtime_sql import process, request_context
-from langgraph_runtime_sql.audit import chain
+from langgraph_runtime_sql.audit import log as logs
 from langgraph_runtime_sql.audit.entry import Actor, Note
+from langgraph_runtime_sql.audit.log import Log
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.tenancy import scope, tenants
 
 T = TypeVar("T")
 
 
-def recording(fn: Callable[[Connection], T]) -> Callable[[Connection], T]:
-    """Return `fn` such that it also writes the entries of its notes.
+def recording(log: Log, fn: Callable[[Connection], T]) -> Callable[[Connection], T]:
+    """Return `fn` such that it also writes the entries of its notes to `log`.
 
     Call it in the caller's task, whose context names the actor.
     """
@@ -28,17 +30,18 @@ def recording(fn: Callable[[Connection], T]) -> Callable[[Connection], T]:
         result = fn(conn)
         if conn.notes:
             # A copy, because a context cannot be entered twice at the same time.
-            chain.append(conn, context.copy().run(current_actor), conn.notes)
+            log.append(conn, context.copy().run(current_actor), conn.notes)
         return result
 
     return recorded
 
 
-async def write(database: Any, actor: Actor, note: Note) -> None:
-    """Write the entry of a refusal, in a transaction of its own."""
+async def write(database: Database, actor: Actor, note: Note) -> None:
+    """Write an entry in a transaction of its own."""
     if process.configuration().options.audit:
+        log = logs.of(database)
         with scope.within(scope.EVERYTHING):
-            await database.write(lambda conn: chain.append(conn, actor, [note]))
+            await database.write(lambda conn: log.append(conn, actor, [note]))
 
 
 def current_actor() -> Actor:

@@ -16,7 +16,7 @@ ERASED = "audit_erase_tenant"
 """The setting of an erase: the tenant."""
 
 _TABLE = audit_entries.name
-_FIXED = ("seq", *HASHED, "hash")
+_FIXED = ("seq", *HASHED, "key_id", "hash")
 _EMPTIED = (*PERSONAL, "salt")
 
 # The message is the same on both databases.

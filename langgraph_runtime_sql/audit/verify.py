@@ -1,103 +1,160 @@
 """Verify: check every entry and every link of the audit log's chains."""
 
+import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
 
-import orjson
-from sqlalchemy import and_, func, select
+from sqlalchemy import Select, and_, select, text
 
-from langgraph_runtime_sql.audit.entry import (
-    GENESIS,
-    RETENTION,
-    entry_hash,
-    is_erased,
-    person_digest,
-)
+from langgraph_runtime_sql.audit import log
+from langgraph_runtime_sql.audit.entry import GENESIS, RETENTION, fault, unknown_key
+from langgraph_runtime_sql.audit.keys import Keyring
+from langgraph_runtime_sql.audit.removals import Broken, Removals
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import audit_entries as entries
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.errors import RuntimeSqlError
 
 # Entries read at a time.
 PAGE = 2000
 
+Status = Literal["intact", "broken", "unkeyed"]
 
-@dataclass(frozen=True)
-class Broken:
-    """An entry that was changed, or whose predecessor is missing.
+
+@dataclass
+class Unproven:
+    """Entries that prove nothing: they have no key, or one that is not configured.
 
     Attributes:
-        seq: The number of its row.
-        why: What is wrong.
+        count: Their number.
+        seq: The number of the newest one.
+        at: Its date.
     """
 
-    seq: int
-    why: str
+    count: int = 0
+    seq: int = 0
+    at: datetime | None = None
+
+    def add(self, row: Row) -> None:
+        """Count an entry."""
+        self.count += 1
+        if row["seq"] > self.seq:
+            self.seq, self.at = row["seq"], row["at"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Verdict:
     """The result of a verification.
 
     Attributes:
         count: The number of entries.
+        keyed: The number of entries that a configured key proves.
         chains: The number of chains.
         newest: The hash of the newest entry; empty if there is none.
+        unkeyed: The entries without a key.
+        unknown: The entries with a key that is not configured, by its id.
         broken: The first broken entry, or None.
     """
 
-    count: int
-    chains: int
-    newest: str
-    broken: Broken | None
+    count: int = 0
+    keyed: int = 0
+    chains: int = 0
+    newest: str = GENESIS
+    unkeyed: Unproven = field(default_factory=Unproven)
+    unknown: dict[str, Unproven] = field(default_factory=dict)
+    broken: Broken | None = None
+
+    @property
+    def status(self) -> Status:
+        """`intact` only if a key proves all entries, and there is one."""
+        if self.broken is not None:
+            return "broken"
+        return "intact" if 0 < self.count == self.keyed else "unkeyed"
 
 
-def verify(conn: Connection, *, expected: str | None = None) -> Verdict:
+def verify(
+    conn: Connection, texts: tuple[str, ...] = (), *, expected: str | None = None
+) -> Verdict:
     """Check all entries that the transaction sees, which must be those of all tenants.
 
     Args:
-        expected: A hash noted earlier. Without its entry, newer entries were removed.
+        conn: The transaction.
+        texts: The configured keys; see `keys.configured`.
+        expected: A hash noted earlier, which must still have its entry.
     """
-    removed = _removed(conn)
-    found: list[Broken] = []
-    # Entries that first entries of chains follow: hash by the rows that need it.
-    wanted: dict[str, int] = {}
-    for row in _starts(conn):
-        if row["previous"] != GENESIS and row["previous"] not in removed:
-            wanted.setdefault(row["previous"], row["seq"])
-    missing_expected = expected is not None and expected not in removed
-    count = chains = 0
-    newest = (0, GENESIS)
-    before: Row | None = None
-    for row in _rows(conn):
-        count += 1
-        newest = max(newest, (row["seq"], row["hash"]))
-        wanted.pop(row["hash"], None)
-        missing_expected = missing_expected and row["hash"] != expected
-        if why := _change(row):
-            found.append(Broken(row["seq"], why))
-        if before is None or before["chain"] != row["chain"]:
-            chains += 1
-            if row["number"] != 1 and row["previous"] not in removed:
-                found.append(Broken(row["seq"], "the entries before it are missing"))
-        elif row["number"] != before["number"] + 1 and row["previous"] not in removed:
-            found.append(Broken(row["seq"], "the entry before it is missing"))
-        elif row["number"] == before["number"] + 1 and row["previous"] != before["hash"]:
-            found.append(Broken(row["seq"], "it does not follow the entry before it"))
-        before = row
-    found += [Broken(seq, "the entry that its chain follows is missing") for seq in wanted.values()]
-    if missing_expected and not found:
-        found.append(Broken(newest[0], "it is the newest, but the expected hash has no entry"))
-    return Verdict(count, chains, newest[1], min(found, key=lambda each: each.seq, default=None))
+    try:
+        return _Verification(conn, texts, expected).run()
+    except _Unreadable as error:
+        return Verdict(broken=Broken(0, f"a value of an entry cannot be read: {error}"))
 
 
-def _change(row: Row) -> str | None:
-    """Return how an entry differs from what was written, or None."""
-    if not is_erased(row) and person_digest(row) != row["person"]:
-        return "its user, tenant, address or detail was changed"
-    if entry_hash(row) != row["hash"]:
-        return "it was changed"
-    return None
+class _Unreadable(RuntimeSqlError):
+    """An entry has a value that no process writes, such as a text for a date."""
+
+
+class _Verification:
+    def __init__(self, conn: Connection, texts: tuple[str, ...], expected: str | None) -> None:
+        self._conn = conn
+        self._keys = Keyring.of_log(texts, log.log_id(conn) or "")
+        self._expected = expected
+        self._removals = Removals(_removals(conn), self._keys)
+        self._found = list(self._removals.broken)
+        self._verdict = Verdict()
+
+    def run(self) -> Verdict:
+        verdict, newest = self._verdict, 0
+        # Entries that the first entries of chains follow: hash by the rows that need it.
+        starts = {
+            row["previous"]: row["seq"]
+            for row in _starts(self._conn)
+            if row["previous"] != GENESIS and not self._removals.explain(row)
+        }
+        before: Row | None = None
+        is_expected_there = self._expected is None
+        for row in _rows(self._conn):
+            verdict.count += 1
+            if row["seq"] > newest:
+                newest, verdict.newest = row["seq"], row["hash"]
+            starts.pop(row["hash"], None)
+            is_expected_there = is_expected_there or row["hash"] == self._expected
+            if before is None or before["chain"] != row["chain"]:
+                verdict.chains += 1
+                before = None
+            if why := self._fault(row) or self._gap(before, row):
+                self._found.append(Broken(row["seq"], why))
+            before = row
+        self._found += [
+            Broken(seq, "the entry that its chain follows is missing") for seq in starts.values()
+        ]
+        verdict.broken = min(self._found, key=lambda each: each.seq, default=None)
+        if verdict.broken is None and not is_expected_there:
+            why = "it is the newest, but the expected hash has no entry"
+            verdict.broken = Broken(newest, why)
+        return verdict
+
+    def _fault(self, row: Row) -> str | None:
+        """Return what is wrong with an entry by itself, and count it."""
+        if row["key_id"] is None:
+            self._verdict.unkeyed.add(row)
+        elif (unknown := unknown_key(row, self._keys)) is not None:
+            self._verdict.unknown.setdefault(unknown, Unproven()).add(row)
+        else:
+            self._verdict.keyed += 1
+        return fault(row, self._keys) or self._removals.contradiction(row)
+
+    def _gap(self, before: Row | None, row: Row) -> str | None:
+        """Return what is wrong between an entry and the one before it in its chain."""
+        if before is not None and row["number"] == before["number"] + 1:
+            if row["previous"] != before["hash"]:
+                return "it does not follow the entry before it"
+            if before["key_id"] is not None and row["key_id"] is None:
+                return "it has no key, but the entry before it has one"
+            return None
+        if row["number"] == 1 or self._removals.explain(row):
+            return None
+        return "the entry before it is missing"
 
 
 def _rows(conn: Connection) -> Iterator[Row]:
@@ -111,7 +168,7 @@ def _rows(conn: Connection) -> Iterator[Row]:
                 (entries.c.chain > after["chain"])
                 | and_(entries.c.chain == after["chain"], entries.c.number > after["number"])
             )
-        page = conn.fetchall(query)
+        page = _fetch(conn, query)
         yield from page
         if len(page) < PAGE:
             return
@@ -119,24 +176,24 @@ def _rows(conn: Connection) -> Iterator[Row]:
 
 
 def _starts(conn: Connection) -> list[Row]:
-    first = (
-        select(entries.c.chain, func.min(entries.c.number).label("number"))
-        .group_by(entries.c.chain)
-        .subquery()
-    )
-    return conn.fetchall(
-        select(entries.c.seq, entries.c.previous).join(
-            first, and_(entries.c.chain == first.c.chain, entries.c.number == first.c.number)
-        )
-    )
+    query = select(entries).where(text("number = 1")).order_by(entries.c.seq.desc())
+    return _fetch(conn, query)
 
 
-def _removed(conn: Connection) -> set[str]:
-    """Return the hashes of entries that retention removed and that others follow."""
-    query = select(entries.c.detail).where(entries.c.action == RETENTION)
-    return {
-        each
-        for row in conn.fetchall(query)
-        if row["detail"]
-        for each in orjson.loads(row["detail"]).get("followed", ())
-    }
+def _removals(conn: Connection) -> list[Row]:
+    query = select(entries).where(entries.c.action == RETENTION).order_by(entries.c.seq)
+    return _fetch(conn, query)
+
+
+def _fetch(conn: Connection, query: Select[Any]) -> list[Row]:
+    if conn.dialect_name == "sqlite":
+        errors: tuple[type[Exception], ...] = (TypeError, ValueError, OverflowError)
+        errors = (*errors, sqlite3.OperationalError)
+    else:
+        from psycopg import DataError
+
+        errors = (DataError,)
+    try:
+        return conn.fetchall(query)
+    except errors as error:
+        raise _Unreadable(str(error)) from error

@@ -503,6 +503,10 @@ audit_entries = Table(
     Column("number", BigInteger, nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
+    # The key of the hash; NULL: anybody can compute it.
+    Column("key_id", Text),
+    # The proof that an erase with the key emptied the columns about a person.
+    Column("erased", Text),
     Index("uq_audit_entries_chain_number", "chain", "number", unique=True),
     Index(None, "tenant", "seq"),
     # The first entries of chains, by the entry that they follow.

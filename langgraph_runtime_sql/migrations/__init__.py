@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.audit import log as audit_log
 from langgraph_runtime_sql.audit import recorder
 from langgraph_runtime_sql.audit import triggers as audit_triggers
 from langgraph_runtime_sql.database.database import Database
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 
-HEAD = "0015"
+HEAD = "0016"
 _FOLDER = Path(__file__).parent
 
 
@@ -47,14 +48,17 @@ def open_database(
         store: The store whose tables it has; by default one without vector search.
         options: The other arguments of `Database`.
     """
-    return Database(
+    log = audit_log.Log(url)
+    database = Database(
         url,
         upgrade=partial(upgrade, store=store or SqlStore()),
         register_functions=filters.register_functions,
         visibility=partial(scope.current, tenant_key),
-        recording=recorder.recording,
+        recording=partial(recorder.recording, log),
         **options,
     )
+    audit_log.register(database, log)
+    return database
 
 
 def migrate(url: str, store: SqlStore | None = None) -> None:

@@ -5,8 +5,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from langgraph_runtime_sql import clock
-from langgraph_runtime_sql.audit import listing, retention
+from langgraph_runtime_sql import clock, process
+from langgraph_runtime_sql.audit import keys, listing, retention
+from langgraph_runtime_sql.audit import log as logs
 from langgraph_runtime_sql.audit import verify as verification
 from langgraph_runtime_sql.audit.listing import Wanted
 from langgraph_runtime_sql.audit.verify import Verdict
@@ -24,8 +25,13 @@ def find(url: str, wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def verify(url: str, *, expected: str | None = None) -> Verdict:
-    """Check all entries; see `langgraph_runtime_sql.audit.verify.verify`."""
-    check = partial(verification.verify, expected=expected)
+    """Check all entries; see `langgraph_runtime_sql.audit.verify.verify`.
+
+    Raises:
+        BadAuditKey: the key file beside the database cannot be used.
+    """
+    texts = keys.configured(url, process.configuration().options.audit_key)
+    check = partial(verification.verify, texts=texts, expected=expected)
     return _with(url, lambda database: database.read_sync(check))
 
 
@@ -34,10 +40,14 @@ def remove(url: str, age: timedelta) -> int:
 
     Raises:
         ValueError: the age is less than a day.
+        AuditBroken: an entry to be removed does not verify.
+        BadAuditKey: the key file beside the database cannot be used.
     """
-    page = partial(retention.remove_page, before=clock.now() - age)
 
     def pages(database: Database) -> int:
+        page = partial(
+            retention.remove_page, log=logs.of(database), age=age, before=clock.now() - age
+        )
         removed = 0
         while count := database.write_sync(page):
             removed += count

@@ -1,13 +1,21 @@
 """Audit: list, verify and shorten the audit log (`threadhold audit`)."""
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.options import database_option
 from threadhold.program import Program
+
+if TYPE_CHECKING:
+    from langgraph_runtime_sql.audit.verify import Verdict
+
+BROKEN, UNKEYED = 1, 3
+"""Exit codes of `--verify`. Click itself exits with 2 if the options are wrong."""
 
 _DATE = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
@@ -51,7 +59,8 @@ def audit(
 ) -> None:
     """Print the audit log as JSON lines, the newest entry first; servers may run.
 
-    --verify exits with 1 if an entry was changed or removed.
+    --verify exits with 0 if a key proves all entries, with 1 if an entry was changed or removed, and
+    with 3 if some entries have no key, or one that is not configured.
     """
     from threadhold.admin import audit as log
 
@@ -60,13 +69,14 @@ def audit(
         raise click.UsageError("--expect needs --verify")
     if verify or days is not None:
         checked = log.verify(url, expected=expect)
-        if checked.broken is not None:
-            click.echo(f"Entry {checked.broken.seq} is broken: {checked.broken.why}")
-            raise SystemExit(1)
-        newest = f", newest hash {checked.newest}" if checked.count else ""
-        click.echo(f"{checked.count:,} entries in {checked.chains:,} chains are intact{newest}")
+        for line in _report(checked):
+            click.echo(line)
+        if checked.status == "broken":
+            raise SystemExit(BROKEN)
         if days is not None:
             click.echo(f"Removed {log.remove(url, timedelta(days=days)):,} entries")
+        elif checked.status == "unkeyed":
+            raise SystemExit(UNKEYED)
         return
     wanted = log.Wanted(
         tenant=tenant,
@@ -80,3 +90,27 @@ def audit(
     )
     for entry in log.find(url, wanted):
         click.echo(json.dumps(entry))
+
+
+def _report(checked: "Verdict") -> Iterator[str]:
+    """Yield the lines about a verification."""
+    if checked.broken is not None:
+        yield f"Entry {checked.broken.seq} is broken: {checked.broken.why}"
+        return
+    if not checked.count:
+        yield "The log has no entries. A key proves nothing about an empty log"
+        return
+    yield (
+        f"{checked.count:,} entries in {checked.chains:,} chains are {checked.status}, "
+        f"newest hash {checked.newest}"
+    )
+    if (found := checked.unkeyed).count:
+        yield (
+            f"{found.count:,} entries have no key, the last is entry {found.seq} of {found.at}. "
+            "The database's role can forge them. AUDIT_KEY gives new entries a key"
+        )
+    for key, found in checked.unknown.items():
+        yield (
+            f"{found.count:,} entries have the key {key}, the last is entry {found.seq} of "
+            f"{found.at}. They are not verified: AUDIT_KEY does not name this key"
+        )

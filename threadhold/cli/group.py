@@ -1,10 +1,12 @@
 """Command group: error handling and settings that all commands share."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
 
+from langgraph_runtime_sql import process
 from threadhold.extras import require_clients
 from threadhold.program import Program
 from threadhold.settings import AnySettings, BadSettings, read_settings
@@ -37,4 +39,7 @@ def load_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
         raise click.ClickException(str(error)) from error
     # Check before anything imports the client.
     require_clients(settings.database_url, settings.redis_url)
+    # Commands write audit entries, too.
+    known = process.configuration()
+    process.configure(replace(known.options, audit_key=settings.audit_key), known.hooks)
     return settings

@@ -1,11 +1,11 @@
 """Keys: the commands that rotate keys and encrypt older rows (`keys rotate`, `keys encrypt`)."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from langgraph_runtime_sql import process
-from langgraph_runtime_sql.options import Options
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.options import config_option, database_option
 from threadhold.config_file import read_config
@@ -86,7 +86,8 @@ def use_keys(settings: Settings, tenant_key: str | None = None) -> None:
     """Let a command that does not load the platform use the settings' master keys."""
     key = settings.langgraph_aes_key
     process.configure(
-        Options(
+        replace(
+            process.configuration().options,
             tenant_key=tenant_key,
             aes_key=None if key is None else key.encode(),
             old_aes_keys=tuple(each.encode() for each in settings.old_aes_keys),

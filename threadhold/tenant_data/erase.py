@@ -8,20 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from psycopg import sql
+from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql import migrations
-from langgraph_runtime_sql.audit import chain, triggers
-from langgraph_runtime_sql.audit.entry import PERSONAL, Actor, Note
+from langgraph_runtime_sql.audit import log as logs
+from langgraph_runtime_sql.audit import triggers
+from langgraph_runtime_sql.audit.entry import PERSONAL, Actor, Note, erasure
+from langgraph_runtime_sql.audit.log import Log
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+from langgraph_runtime_sql.database.schema import audit_entries as entries
 from langgraph_runtime_sql.database.sqlite.engine import BUSY_TIMEOUT_SECONDS, DIALECT
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
+from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.encryption import keys
 from threadhold.tenant_data import reading
 from threadhold.tenant_data.reading import Transaction
 from threadhold.tenant_data.rules import Rule
 
+_EMPTY = Prepared(
+    entries.update()
+    .where(entries.c.seq == bindparam("of_seq"))
+    .values({**dict.fromkeys((*PERSONAL, "salt")), "erased": bindparam("erased")})
+)
 # An exclusive lock of a table waits for its users.
 LOCK_TIMEOUT = "10min"
 
@@ -83,7 +93,7 @@ def _in_file(url: str, tenant: str, rules: Sequence[Rule]) -> Erased:
             # Deleted rows are overwritten, also in pages that stay in use.
             raw.execute("PRAGMA secure_delete = ON")
             raw.execute("BEGIN IMMEDIATE")
-            erased = _delete(Connection(raw, DIALECT), tenant, rules)
+            erased = _delete(Connection(raw, DIALECT), Log(url), tenant, rules)
             raw.execute("COMMIT")
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             raw.execute("VACUUM")
@@ -96,7 +106,8 @@ def _in_file(url: str, tenant: str, rules: Sequence[Rule]) -> Erased:
 def _in_postgres(url: str, tenant: str, rules: Sequence[Rule]) -> Erased:
     database = migrations.open_database(url, exclusive=False)
     try:
-        erased = database.write_sync(lambda conn: _delete(conn, tenant, rules))
+        log = logs.of(database)
+        erased = database.write_sync(lambda conn: _delete(conn, log, tenant, rules))
     finally:
         database.close()
     with closing(PostgresEngine(url).reach()) as raw:
@@ -124,7 +135,7 @@ def _planned(transaction: Transaction, tenant: str, rules: Sequence[Rule]) -> Er
     return Erased({table: count for table, count in counts.items() if count}, files)
 
 
-def _delete(conn: Connection, tenant: str, rules: Sequence[Rule]) -> Erased:
+def _delete(conn: Connection, log: Log, tenant: str, rules: Sequence[Rule]) -> Erased:
     transaction = Transaction(conn.raw)
     known = transaction.rules(rules)
     erased = _planned(transaction, tenant, known)
@@ -139,12 +150,19 @@ def _delete(conn: Connection, tenant: str, rules: Sequence[Rule]) -> Erased:
         if rule.erase == "shred":
             keys.erase_rows(conn, tenant)
             continue
-        empty = ", ".join(f"{name} = NULL" for name in (*PERSONAL, "salt"))
-        triggers.allow(conn, triggers.ERASED, tenant)
-        transaction.execute(f'UPDATE "{rule.table}" SET {empty} WHERE {rule.where}', tenant)
-        triggers.forbid(conn, triggers.ERASED)
+        _empty(conn, log, tenant)
     transaction.rebuild(rules)
     # Without the tenant's name.
     detail = {"rows": erased.count}
-    chain.append(conn, Actor(), [Note("tenant", None, "erase", detail=detail)])
+    log.append(conn, Actor(), [Note("tenant", None, "erase", detail=detail)])
     return erased
+
+
+def _empty(conn: Connection, log: Log, tenant: str) -> None:
+    """Empty the columns about persons of the tenant's audit entries, and mark them with the key."""
+    key = log.keyring(conn).newest
+    query = select(entries.c.seq, entries.c.hash).where(entries.c.tenant == tenant)
+    found = [(row["seq"], erasure(row, key)) for row in conn.fetchall(query)]
+    triggers.allow(conn, triggers.ERASED, tenant)
+    conn.executemany(_EMPTY, [{"of_seq": seq, "erased": mark} for seq, mark in found])
+    triggers.forbid(conn, triggers.ERASED)
