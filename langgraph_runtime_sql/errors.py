@@ -1,6 +1,7 @@
 """The errors of this package. Without a message, an error shows its docstring."""
 
 import math
+from enum import StrEnum
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -83,6 +84,64 @@ class DatabaseBusy(RuntimeSqlError):
 
 class DatabaseOverloaded(RuntimeSqlError):
     """The database cannot write now: the disk is full or failing, or the server is away."""
+
+
+class DatabaseState(StrEnum):
+    """Whether the database can be written to, as `/health` and `/metrics` name it."""
+
+    OK = "ok"
+    DISK_FULL = "disk full"
+    READ_ONLY = "read-only"
+    FAILING = "disk failing"
+    UNREACHABLE = "unreachable"
+    DAMAGED = "damaged"
+
+
+_OUTAGES = {
+    DatabaseState.DISK_FULL: "The disk of the database is full",
+    DatabaseState.READ_ONLY: "The database is read-only",
+    DatabaseState.FAILING: "The disk of the database fails",
+    DatabaseState.UNREACHABLE: "Postgres cannot be reached",
+}
+
+
+class DatabaseOutage(DatabaseOverloaded):
+    """The database cannot be used until the cause is gone. Nothing of the operation is stored.
+
+    Args:
+        state: The cause.
+        reason: What the database or the system says about it.
+
+    Attributes:
+        state: The cause.
+        reason: What the database or the system says about it.
+    """
+
+    def __init__(self, state: DatabaseState, reason: str) -> None:
+        self.state, self.reason = state, reason
+        super().__init__(f"{_OUTAGES[state]}: {reason}")
+
+
+class DatabaseDamaged(RuntimeSqlError):
+    """The stored data of the database are damaged, and an operation has met the damage.
+
+    Args:
+        where: The file or the server.
+        reason: What the database says about it.
+
+    Attributes:
+        state: `DatabaseState.DAMAGED`.
+        reason: What the database says about it.
+    """
+
+    state = DatabaseState.DAMAGED
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"{where} is damaged: {reason}. `threadhold doctor` lists the damage. Stop the server, "
+            "and put a backup in its place with `threadhold restore`."
+        )
 
 
 class SearchTimeout(RuntimeSqlError):

@@ -4,7 +4,7 @@ The values are at most `FRESH_SECONDS` old, so that many scrapes cost no more th
 """
 
 import asyncio
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, case, func, literal_column, select
@@ -21,6 +21,7 @@ from langgraph_runtime_sql.database.schema import (
     webhooks,
 )
 from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.errors import DatabaseState, NotStarted
 from langgraph_runtime_sql.tenancy import scope
 
 FRESH_SECONDS = 5.0
@@ -123,6 +124,11 @@ def gauges() -> Gauges:
     storage_gauges.gauges()
     slots = Gauge("threadhold_slots", "Runs that this process may execute at once")
     active = Gauge("threadhold_slots_active", "Runs that this process executes now: its leases")
+    state = Gauge(
+        "threadhold_database_state", "1 for the state that the database has, else 0", ["state"]
+    )
+    for each in DatabaseState:
+        state.labels(each.value).set_function(partial(_has_state, each))
     slots.set_function(lambda: metrics.workers.max)
     active.set_function(lambda: metrics.workers.active)
     return Gauges(
@@ -141,6 +147,13 @@ def gauges() -> Gauges:
         Gauge("threadhold_webhooks_dead", f"Webhooks that were given up, up to {MOST_WEBHOOKS}"),
         Gauge("threadhold_webhooks_late_seconds", "How long the oldest due webhook has waited"),
     )
+
+
+def _has_state(state: DatabaseState) -> bool:
+    try:
+        return runtime.current().database.outage.state is state
+    except NotStarted:
+        return False
 
 
 class _Sampler:

@@ -10,6 +10,7 @@ import structlog
 from langgraph_runtime_sql import gauges, migrations, options, process, ui_bundler
 from langgraph_runtime_sql.audit import log as audit_log
 from langgraph_runtime_sql.audit import retention as audit_retention
+from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.encryption import keys
@@ -207,10 +208,9 @@ async def _start(
     stack: AsyncExitStack, opened: Runtime, cancel_event: asyncio.Event | None, *, crons: bool
 ) -> None:
     """Start the tasks that run until the end."""
-    from langgraph_api import config, graph
+    from langgraph_api import graph
     from langgraph_api.asyncio import SimpleTaskGroup
     from langgraph_api.metadata import metadata_loop
-    from langgraph_api.metrics_collector import collector_loop
 
     tasks = await stack.enter_async_context(
         SimpleTaskGroup(cancel=True, cancel_event=cancel_event, taskgroup_name="Lifespan")
@@ -223,6 +223,16 @@ async def _start(
     await opened.database.write(lambda conn: retire_system_assistants(conn, graphs))
     if recovered := await recovery.recover():
         logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
+    # Not the start itself, which fails with the cause of an outage.
+    with outage.waited_for():
+        _start_tasks(stack, opened, tasks, crons=crons)
+
+
+def _start_tasks(stack: AsyncExitStack, opened: Runtime, tasks: Any, *, crons: bool) -> None:
+    from langgraph_api import config
+    from langgraph_api.metrics_collector import collector_loop
+
+    tasks.create_task(outage.watch(opened.database))
     delivery = Delivery(opened)
     opened.deliver_webhooks = delivery.wake
     # After the queue has stopped, whose last runs may have webhooks.

@@ -69,6 +69,12 @@ A function, because the route is known only after routing. The HTTP layer sets i
 calls it when an operation writes audit entries. None outside of requests, so in the work of a run.
 """
 
+patient: ContextVar[bool] = ContextVar("patient", default=False)
+"""Whether the task's operations wait for the end of an outage of the database, instead of failing.
+
+`database.outage.waited_for` sets it for the platform's own tasks, and so for runs. `Database` reads it.
+"""
+
 _note: ContextVar[Mapping[str, Any] | None] = ContextVar("request_note", default=None)
 
 

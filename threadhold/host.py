@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from langgraph_runtime_sql import database, runtime
-from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, RuntimeSqlError
 from langgraph_runtime_sql.options import ThreadTable
 from threadhold.config_file import ConfigFile, read_config
 from threadhold.http import web_app
@@ -215,11 +215,18 @@ async def refused(request: Request, error: Any) -> JSONResponse:
 async def health(request: Request) -> JSONResponse:
     """Answer 200 while the database accepts reads and writes, else 503, for load balancers.
 
+    `reason` is then the state of the database, such as `disk full`. A damaged database still serves
+    what is not damaged: the answer is 200 and has `"database": "damaged"`.
+
     The answer also reports Redis (`ok` or `away`), without which runs continue.
     """
     try:
         await asyncio.wait_for(database.healthcheck(), HEALTH_SECONDS)
+    except DatabaseOutage as error:
+        return JSONResponse({"status": "unavailable", "reason": error.state.value}, 503)
     except (RuntimeSqlError, TimeoutError) as error:
         logger.warning("The database does not answer", exc_info=error)
         return JSONResponse({"status": "unavailable", "reason": type(error).__name__}, 503)
-    return JSONResponse({"status": "ok", **runtime.current().bus.health()})
+    here = runtime.current()
+    damage = {} if here.database.outage.damage is None else {"database": DatabaseState.DAMAGED}
+    return JSONResponse({"status": "ok", **damage, **here.bus.health()})

@@ -11,11 +11,13 @@ from sqlalchemy import literal, select
 
 from langgraph_runtime_sql.database.answer import Answer
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine, opening
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_file
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.database.visibility import Visibility
+from langgraph_runtime_sql.errors import DatabaseOutage
 
 if TYPE_CHECKING:
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -90,6 +92,11 @@ class Database:
         self.dialect_name: str = self._engine.dialect.name
         self._timings: Timings | None = None
 
+    @property
+    def outage(self) -> Outage:
+        """The state of the database: whether it can be written to."""
+        return self._engine.outage
+
     def measure(self, timings: Timings) -> None:
         """Report the seconds of each read and write that a coroutine waits for.
 
@@ -114,7 +121,8 @@ class Database:
             DatabaseInUse: another process owns it.
             DatabaseTooNew: a newer version of this package has migrated it.
             DatabaseIncomplete: a move into it was not finished.
-            DatabaseOverloaded: the server cannot be reached.
+            DatabaseOutage: the server cannot be reached, or the disk is full.
+            DatabaseDamaged: the file is damaged.
             CannotOpen: the file cannot be used.
         """
         await asyncio.to_thread(self._start)
@@ -161,6 +169,7 @@ class Database:
 
     def close(self) -> None:
         """Stop as `stop` does, blocking the calling thread."""
+        self.outage.stop_waiting()
         self._engine.stop()
         if self._ownership is not None:
             self._ownership.release()
@@ -168,9 +177,9 @@ class Database:
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(conn)` in one snapshot, on a thread that owns a connection."""
         if (timings := self._timings) is None:
-            return await _outcome(self._engine.submit_read, fn)
+            return await self._patiently(self._engine.submit_read, fn)
         began = time.perf_counter()
-        found = await _outcome(self._engine.submit_read, fn)
+        found = await self._patiently(self._engine.submit_read, fn)
         timings[0](time.perf_counter() - began)
         return found
 
@@ -189,7 +198,8 @@ class Database:
     async def write(self, fn: Callable[[Connection], T], *, urgent: bool = False) -> T:
         """Run `fn(conn)` in one transaction; return once it is committed.
 
-        An exception of `fn` rolls it back and is raised here.
+        An exception of `fn` rolls it back and is raised here. During an outage, a task within
+        `outage.waited_for` waits, and `fn` runs again.
 
         Args:
             fn: The operation.
@@ -198,15 +208,15 @@ class Database:
         """
         recorded: Callable[[Connection], T] = self._recording(fn)
         if (timings := self._timings) is None:
-            return await _outcome(self._engine.submit_write, recorded, urgent=urgent)
+            return await self._patiently(self._engine.submit_write, recorded, urgent=urgent)
         began = time.perf_counter()
-        found = await _outcome(self._engine.submit_write, recorded, urgent=urgent)
+        found = await self._patiently(self._engine.submit_write, recorded, urgent=urgent)
         timings[1](time.perf_counter() - began)
         return found
 
     def read_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `read`, blocking a thread without an event loop."""
-        return _blocking_outcome(self._engine.submit_read, fn)
+        return self._blocking(self._engine.submit_read, fn)
 
     def search_sync(self, fn: Callable[[Connection], T], advice: str) -> T:
         """Run a `search`, blocking a thread without an event loop."""
@@ -216,7 +226,27 @@ class Database:
     def write_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `write`, blocking a thread without an event loop."""
         recorded: Callable[[Connection], T] = self._recording(fn)
-        return _blocking_outcome(self._engine.submit_write, recorded)
+        return self._blocking(self._engine.submit_write, recorded)
+
+    async def _patiently(self, submit: Submit, fn: Callable[[Connection], T], **how: bool) -> T:
+        """Run an operation; again after an outage, if the caller's task waits for its end."""
+        while True:
+            try:
+                return await _outcome(submit, fn, **how)
+            except DatabaseOutage:
+                if not self.outage.is_waited_for():
+                    raise
+                await self.outage.over()
+
+    def _blocking(self, submit: Submit, fn: Callable[[Connection], T]) -> T:
+        """Run an operation like `_patiently`, blocking a thread without an event loop."""
+        while True:
+            try:
+                return _blocking_outcome(submit, fn)
+            except DatabaseOutage:
+                if not self.outage.is_waited_for():
+                    raise
+                self.outage.block()
 
     async def identity(self) -> str:
         """Return a short name of a Postgres database that does not depend on its URL."""
@@ -228,8 +258,22 @@ class Database:
         """Wait until every accepted write has ended, also those without a waiting caller."""
         await self._engine.wait_for_writes()
 
+    async def probe(self) -> None:
+        """Write, and raise unless the database can be written to.
+
+        Raises:
+            DatabaseOutage: it cannot.
+        """
+        await _outcome(self._engine.submit_write, self._engine.probe)
+
     async def check(self) -> None:
-        """Raise unless the database answers a read and a write."""
+        """Raise unless the database answers a read and a write.
+
+        Raises:
+            DatabaseOutage: it cannot be written to, such as on a full disk.
+        """
+        self._engine.look()
+        self.outage.refuse()
         await self.read(lambda conn: conn.scalar(_PING))
         await self.write(lambda conn: conn.scalar(_PING))
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
+from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.statements import Row
@@ -242,6 +243,10 @@ class LocalBus:
             self._full.set()
 
     async def _flush_all(self) -> None:
+        with outage.waited_for():
+            await self._flush_due()
+
+    async def _flush_due(self) -> None:
         while True:
             await self._due.wait()
             with suppress(TimeoutError):
@@ -269,6 +274,9 @@ class LocalBus:
         await self._flush_now()
 
     async def _flush_now(self) -> None:
+        if self._flushing.locked() and not self._database.outage.is_waited_for():
+            # The flush that holds the lock may wait for the end of an outage.
+            self._database.outage.refuse()
         async with self._flushing:
             self._due.clear()
             self._full.clear()

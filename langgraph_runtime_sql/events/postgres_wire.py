@@ -77,7 +77,8 @@ class PostgresWire:
                     with suppress(psycopg.Error, OSError):
                         await connection.close()
             except (psycopg.Error, OSError) as error:
-                logger.warning("Postgres does not %s; trying again: %s", name, error)
+                if pause == FIRST_PAUSE_SECONDS:
+                    logger.warning("Postgres does not %s; trying again: %s", name, error)
             if time.monotonic() - began > LONGEST_PAUSE_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause)

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from sqlalchemy import Text, bindparam, select
 
+from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import database_settings
@@ -315,6 +316,10 @@ class SharedBus(LocalBus):
             self._pull_due.set()
 
     async def _pull_all(self) -> None:
+        with outage.waited_for():
+            await self._pull_due_topics()
+
+    async def _pull_due_topics(self) -> None:
         while True:
             await self._pull_due.wait()
             self._pull_due.clear()

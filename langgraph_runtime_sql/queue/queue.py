@@ -304,6 +304,10 @@ class Queue:
         return min(SWEEP_SECONDS, max(LEAST_SWEEP_SECONDS, ends))
 
     async def _sweep_all(self) -> None:
+        database = self._runtime.database
+        if not database.alone and database.outage.ended_within(2 * SWEEP_SECONDS):
+            # No process could renew its leases. Each does so before its runs count as lost.
+            return
         await self.sweep()
         async with self._claiming:
             self._runtime.bus.release_others(self.working())
@@ -399,6 +403,7 @@ class Queue:
     async def hand_back_all(self) -> None:
         """Claim no more runs, and return those of this process to the queue."""
         self.stopping = self.draining = True
+        self._runtime.database.outage.stop_waiting()
         # A claim under way adds its runs first.
         async with self._claiming:
             tasks = [each.task for each in self.active.values()]

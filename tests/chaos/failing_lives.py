@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.postgres import engine as postgres
 from langgraph_runtime_sql.queue import queue
 from tests.chaos.faults import Faults, FaultyPipeline
@@ -28,6 +29,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let recovery sweeps run every few milliseconds."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.03)
     monkeypatch.setattr(queue, "PAUSE_SECONDS", 0.03)
+    monkeypatch.setattr(outage, "PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(outage, "SLOWEST_PROBE_SECONDS", 0.01)
     set_options(monkeypatch, grace_seconds=0)
 
 

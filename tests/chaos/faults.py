@@ -17,6 +17,9 @@ from tests.support import databases
 MESSAGES = ("disk I/O error", "database or disk is full")
 
 
+CODES = dict(zip(MESSAGES, (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL), strict=True))
+
+
 class Faults:
     """Which statement fails, and how.
 
@@ -134,7 +137,9 @@ class _Sqlite:
         """Apply the effect of a failed statement to the connection and return its error."""
         if mode == "aborts" and raw.in_transaction:
             sqlite3.Connection.execute(raw, "ROLLBACK")
-        return sqlite3.OperationalError(message)
+        error = sqlite3.OperationalError(message)
+        error.sqlite_errorcode = CODES[message]
+        return error
 
 
 class _Postgres:

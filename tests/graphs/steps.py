@@ -8,6 +8,7 @@ lost and repeated steps.
 import asyncio
 import operator
 import os
+import random
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,12 +26,14 @@ class Input(TypedDict, total=False):
     fail_at: int  # the step that raises
     exit_at: int  # the step that kills the process
     once: str  # path of a file: the failure happens only while it does not exist
+    ballast: int  # bytes that each step writes, which cannot be compressed
     gate: str  # path of a file with the number of steps that may end; none without the file
 
 
 class State(Input, total=False):
     first: int  # the number of steps of earlier runs of the thread
     done: Annotated[list[int], operator.add]
+    text: str  # the ballast of the last step
 
 
 def append(path: str, line: str) -> None:
@@ -68,7 +71,10 @@ async def step(state: State, runtime: Runtime) -> State:
         if number == state.get("exit_at"):
             os._exit(70)
         raise RuntimeError(f"step {number} fails as asked")
-    return {"done": [number]}
+    return {
+        "done": [number],
+        "text": random.Random(number).randbytes(state.get("ballast", 0) // 2).hex(),
+    }
 
 
 def more(state: State) -> Literal["step", "__end__"]:

@@ -267,6 +267,32 @@ class Server:
                 with suppress(psycopg.errors.DependentObjectsStillExist):
                     raw.execute(f"DROP ROLE IF EXISTS {ROLE}")
 
+    def data_directory(self) -> Path:
+        """Return the folder of the server's files, on the machine of the server."""
+        with psycopg.connect(self.admin) as raw:
+            row = raw.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        return Path(row[0])
+
+    def move(self, path: Path, folder: Path) -> None:
+        """Put the files of the database of this path into a folder of the server's machine."""
+        self.database(path)
+        name, space = sql.Identifier(self._name(path)), sql.Identifier(self._space(path))
+        with psycopg.connect(self.admin, autocommit=True) as raw:
+            where = sql.Literal(str(folder))
+            raw.execute(sql.SQL("CREATE TABLESPACE {} LOCATION {}").format(space, where))
+            raw.execute(sql.SQL("ALTER DATABASE {} SET TABLESPACE {}").format(name, space))
+
+    def erase_moved(self, path: Path) -> None:
+        """Drop a database that `move` has put into a folder."""
+        self.erase(path)
+        with psycopg.connect(self.admin, autocommit=True) as raw:
+            space = sql.Identifier(self._space(path))
+            raw.execute(sql.SQL("DROP TABLESPACE {}").format(space))
+
+    def _space(self, path: Path) -> str:
+        return f"{self._name(path)}_space"
+
     def drop_copies(self) -> None:
         """Drop all databases of this process except the template."""
         if names := self._made - {self._template}:

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from langgraph_runtime_sql import lifespan, migrations
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database import database, outage
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants
@@ -80,11 +80,14 @@ async def opened(
     )
     await db.start()
     bus = await lifespan._make_bus(db, redis_url, prefix)
+    watching = asyncio.create_task(outage.watch(db))
     with as_runtime(db, bus=bus):
         try:
             await bus.start()
             yield db
         finally:
+            watching.cancel()
+            await asyncio.wait([watching])
             await bus.stop()
             await db.stop()
 

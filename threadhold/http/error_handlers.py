@@ -18,6 +18,8 @@ from starlette.responses import JSONResponse, Response
 from langgraph_runtime_sql.errors import (
     DamagedCheckpoint,
     DatabaseBusy,
+    DatabaseDamaged,
+    DatabaseOutage,
     DatabaseOverloaded,
     LimitReached,
     SearchTimeout,
@@ -127,10 +129,23 @@ async def api_answer(request: Request, error: httpx.HTTPStatusError) -> Response
 
 
 async def overloaded(request: Request, error: Exception) -> Response:
-    """Answer 503: the disk is full or failing, or the database stays busy."""
+    """Answer 503: the database stays busy, or its answer to a commit was lost."""
     logger.error("The database cannot be used now", path=request.scope["path"], reason=str(error))
     detail = f"The database cannot be used now: {error}. Try again later."
     return JSONResponse({"detail": detail}, 503, headers={"retry-after": "5"})
+
+
+async def unusable(request: Request, error: Exception) -> Response:
+    """Answer 503 with the state of the database, which has its own lines in the log."""
+    if not isinstance(error, DatabaseOutage | DatabaseDamaged):
+        raise error
+    request.scope["error_detail"] = error.state.value
+    said = (
+        f"{error} Nothing was stored."
+        if isinstance(error, DatabaseDamaged)
+        else (f"{error}. Nothing was stored: try again later.")
+    )
+    return JSONResponse({"detail": said, "database": error.state.value}, 503, {"retry-after": "5"})
 
 
 async def search_timeout(request: Request, error: Exception) -> Response:
@@ -155,6 +170,7 @@ async def type_error(request: Request, error: Exception) -> Response:
 
 HANDLERS: dict[type[Exception], Handler] = {
     **dict.fromkeys((DatabaseBusy, DatabaseOverloaded), overloaded),
+    **dict.fromkeys((DatabaseOutage, DatabaseDamaged), unusable),
     SearchTimeout: search_timeout,
     LimitReached: limit_reached,
     Exception: unexpected,

@@ -29,6 +29,7 @@ def configure() -> None:
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.add_logger_name,
             structlog.stdlib.PositionalArgumentsFormatter(),
+            run_lines.drop_outage,
             run_lines.add_run,
             run_lines.shorten_refusal,
             run_lines.drop_stopped,

@@ -80,6 +80,7 @@ def configure(level: str, stream: TextIO | None = None, *, error_messages: bool 
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
+            run_lines.drop_outage,
             *shared,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
@@ -97,6 +98,7 @@ def configure(level: str, stream: TextIO | None = None, *, error_messages: bool 
             foreign_pre_chain=shared,
         )
     )
+    handler.addFilter(run_lines.is_no_outage)
     access = logging.StreamHandler(stream)
     access.setFormatter(AccessLine(terminal=stream.isatty(), error_messages=error_messages))
     _access.handlers, _access.propagate = [access], False

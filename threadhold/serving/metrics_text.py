@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.errors import DatabaseOutage, RuntimeSqlError
 from langgraph_runtime_sql.gauges import sampler
 from threadhold.http.metrics_access import MetricsAccess
 
@@ -54,6 +54,9 @@ async def of_this() -> str:
 
     try:
         await sampler.sample()
+    except DatabaseOutage:
+        # The gauge of the state says so.
+        pass
     except RuntimeSqlError as error:
         # The counters are still true.
         logger.warning("The database does not answer a scrape", exc_info=error)

@@ -5,6 +5,7 @@ of structlog, for the command line's own logs (`logs`) and for those of a host (
 """
 
 import asyncio
+import logging
 import sys
 from typing import Any
 
@@ -13,10 +14,12 @@ from starlette.exceptions import HTTPException
 from structlog.typing import EventDict
 
 from langgraph_runtime_sql import runtime
-from langgraph_runtime_sql.errors import NotStarted
+from langgraph_runtime_sql.errors import DatabaseOutage, NotStarted
 from threadhold.serving import log_errors
 
 WORKER = "langgraph_api.worker"
+# The action of a line that says that an audit entry is lost.
+AUDIT = "audit_failed"
 _LOGGED = "__threadhold_logged__"
 
 
@@ -65,6 +68,28 @@ def drop_stopped(_: Any, __: str, event: EventDict) -> EventDict:
         if isinstance(error, asyncio.CancelledError) or "CancelledError" in str(event["event"]):
             raise structlog.DropEvent
     return event
+
+
+def drop_outage(_: Any, __: str, event: EventDict) -> EventDict:
+    """Drop what failed because of an outage of the database, whose state has its own lines.
+
+    Raises:
+        DropEvent: the line is such a one.
+    """
+    if _is_outage(log_errors.error_of(event.get("exc_info"))) and event.get("action") != AUDIT:
+        raise structlog.DropEvent
+    return event
+
+
+def is_no_outage(record: logging.LogRecord) -> bool:
+    """Return whether a line of `logging` is none that `drop_outage` drops."""
+    return not _is_outage(log_errors.error_of(record.exc_info))
+
+
+def _is_outage(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, DatabaseOutage):
+        error = error.__cause__
+    return error is not None
 
 
 def _is_stopping() -> bool:

@@ -28,6 +28,7 @@ from psycopg.types.json import set_json_loads
 
 from langgraph_runtime_sql.database.answer import Answer, run_callbacks
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
 from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
@@ -37,7 +38,10 @@ from langgraph_runtime_sql.database.visibility import Visibility
 from langgraph_runtime_sql.errors import (
     DatabaseBusy,
     DatabaseClosed,
+    DatabaseDamaged,
+    DatabaseOutage,
     DatabaseOverloaded,
+    DatabaseState,
     OtherTenants,
     SupersededAttempt,
     WriteConflict,
@@ -99,6 +103,17 @@ _COLLISIONS = (
     WriteConflict,
 )
 _BUSY = (errors.SerializationFailure, errors.DeadlockDetected)
+_OUTAGES: tuple[tuple[Any, DatabaseState], ...] = (
+    (errors.DiskFull, DatabaseState.DISK_FULL),
+    (errors.IoError, DatabaseState.FAILING),
+    (errors.ReadOnlySqlTransaction, DatabaseState.READ_ONLY),
+)
+# A probe extends a file by this many rows of nearly 2,000 bytes, which Postgres does not compress.
+_MAY_PROBE = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
+_PROBE = """
+CREATE TEMPORARY TABLE threadhold_probe ON COMMIT DROP AS
+SELECT repeat('x', 1900) AS room FROM generate_series(1, 550)
+"""
 
 
 def translate(error: BaseException) -> BaseException:
@@ -117,7 +132,12 @@ def translate(error: BaseException) -> BaseException:
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
         # NUL, a number or date outside a column's range, a key too long for an index.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
-    if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
+    for kinds, state in _OUTAGES:
+        if isinstance(error, kinds):
+            return DatabaseOutage(state, _first_line(error))
+    if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted):
+        return DatabaseDamaged("The Postgres database", _first_line(error))
+    if isinstance(error, psycopg.OperationalError):
         return DatabaseOverloaded(_first_line(error))
     return error
 
@@ -125,6 +145,10 @@ def translate(error: BaseException) -> BaseException:
 def _is_policy(error: psycopg.Error) -> bool:
     """Return whether a policy refused the row; otherwise the role lacks a privilege."""
     return error.diag.source_function == "ExecWithCheckOptions"
+
+
+def _unreachable(error: psycopg.Error) -> DatabaseOutage:
+    return DatabaseOutage(DatabaseState.UNREACHABLE, _first_line(error))
 
 
 def _first_line(error: BaseException) -> str:
@@ -145,6 +169,9 @@ class PostgresEngine:
         url: As in `Database`.
         visibility: As in `Database`. Without it transactions see no tenant's rows.
         connect: Opens the driver's connection; tests inject faults here.
+
+    Attributes:
+        outage: Whether the database can be reached and written to.
     """
 
     dialect = DIALECT
@@ -157,6 +184,7 @@ class PostgresEngine:
         connect: Connect | None = None,
     ) -> None:
         self.dsn = postgres_dsn(url)
+        self.outage = Outage()
         self._visibility = visibility or _NoRows
         self._turns = Turns()
         self._connect: Connect = connect or self._turns.connect
@@ -275,12 +303,21 @@ class PostgresEngine:
         """Open a connection as `open` does.
 
         Raises:
-            DatabaseOverloaded: the server cannot be reached, or refuses.
+            DatabaseOutage: the server cannot be reached, or refuses.
         """
         try:
             return self.open()
         except psycopg.OperationalError as error:
-            raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+            raise _unreachable(error) from error
+
+    def probe(self, conn: Connection) -> None:
+        """Raise unless the database can write, and has room for a megabyte."""
+        [[may_extend]] = conn.raw.execute(_MAY_PROBE).fetchall()
+        # A role without the right ends the outage, and the next failure begins another.
+        conn.raw.execute(_PROBE if may_extend else "SELECT txid_current()")
+
+    def look(self) -> None:
+        """Do nothing: only Postgres knows about its disk."""
 
     def _answer(
         self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T], answer: Answer[T]
@@ -288,7 +325,9 @@ class PostgresEngine:
         try:
             result, committed = self._transact(begin, visibility, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
-            answer.fail(translate(error))
+            found = translate(error)
+            self.outage.note(found)
+            answer.fail(found)
             return
         run_callbacks(committed)
         answer.give(result)
@@ -355,7 +394,7 @@ class PostgresEngine:
         """Return the pipeline of this thread's connection; wait while the server is away.
 
         Raises:
-            DatabaseOverloaded: the server has not come back.
+            DatabaseOutage: the server has not come back.
         """
         pipeline: Pipeline | None = getattr(self._local, "pipeline", None)
         if pipeline is not None and not pipeline.raw.closed:
@@ -363,7 +402,8 @@ class PostgresEngine:
         if pipeline is not None:
             with self._opened_lock:
                 self._opened.discard(pipeline.raw)
-        deadline = time.monotonic() + RECONNECT_SECONDS
+        is_away = self.outage.state is DatabaseState.UNREACHABLE
+        deadline = time.monotonic() + (0 if is_away else RECONNECT_SECONDS)
         while True:
             if self._is_cut_off:
                 raise DatabaseClosed
@@ -371,13 +411,13 @@ class PostgresEngine:
                 raw = self.open()
             except psycopg.OperationalError as error:
                 if self._refusal is not None or time.monotonic() > deadline:
-                    raise DatabaseOverloaded(
-                        f"Postgres cannot be reached: {_first_line(error)}"
-                    ) from error
+                    raise _unreachable(error) from error
                 time.sleep(0.2)
             else:
                 with self._opened_lock:
                     self._opened.add(raw)
+                if self.outage.state is DatabaseState.UNREACHABLE:
+                    self.outage.end()
                 pipeline = self._local.pipeline = Pipeline(raw)
                 return pipeline
 

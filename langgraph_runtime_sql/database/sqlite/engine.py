@@ -20,11 +20,20 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from langgraph_runtime_sql.database.answer import Answer, run_callbacks
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.outage import Outage
+from langgraph_runtime_sql.database.sqlite.problems import (
+    LEAST_ROOM_BYTES,
+    ROOM_BYTES,
+    lack_of_room,
+    problem,
+)
 from langgraph_runtime_sql.errors import (
     CannotOpen,
-    DatabaseBusy,
     DatabaseClosed,
+    DatabaseDamaged,
+    DatabaseOutage,
     DatabaseOverloaded,
+    DatabaseState,
 )
 
 T = TypeVar("T")
@@ -36,11 +45,6 @@ SEARCHERS = 2
 # In a larger group the first operation would wait too long for the last.
 GROUP = 64
 BUSY_TIMEOUT_SECONDS = 5.0
-
-_FILE_ERRORS = frozenset(
-    getattr(sqlite3, f"SQLITE_{name}")
-    for name in ("BUSY", "CANTOPEN", "CORRUPT", "FULL", "IOERR", "NOTADB", "PERM", "READONLY")
-)
 
 Connect = Callable[..., sqlite3.Connection]
 
@@ -54,33 +58,26 @@ class _Job(Generic[T]):
     committed: list[Callable[[], None]] = field(default_factory=list)
 
 
-def translate(error: BaseException) -> BaseException:
-    """Return our error for a driver's, unless the operation itself caused it."""
-    if isinstance(error, sqlite3.OperationalError):
-        message = str(error)
-        if "locked" in message or "busy" in message:
-            return DatabaseBusy(message)
-        if any(word in message for word in ("full", "disk I/O", "readonly", "unable to open")):
-            return DatabaseOverloaded(message)
-    if isinstance(error, OverflowError):
-        return ValueError(
-            "A number is too large to be stored or compared: it needs more than 64 bits"
-        )
-    return error
-
-
 @contextmanager
 def opening(path: Path) -> Iterator[None]:
-    """Raise CannotOpen for a file that cannot be used. Errors in statements stay as they are.
+    """Raise our errors for a file that cannot be used. Errors in statements stay as they are.
 
     Raises:
-        CannotOpen: the file is no SQLite database, damaged, locked or not writable.
+        CannotOpen: the file is no SQLite database, locked or not writable.
+        DatabaseOutage: the disk is full.
+        DatabaseDamaged: the file is damaged.
     """
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _FILE_ERRORS:
+        found = problem(error, path)
+        if found is None:
             raise
+        is_other_file = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB
+        if isinstance(found, DatabaseDamaged) and not is_other_file:
+            raise found from error
+        if isinstance(found, DatabaseOutage) and found.state is DatabaseState.DISK_FULL:
+            raise found from error
         raise CannotOpen(path, error) from error
 
 
@@ -89,6 +86,9 @@ class SqliteEngine:
 
     Args:
         path, register_functions, power_loss, connect: As in `Database`, `path` for its URL.
+
+    Attributes:
+        outage: Whether the file can be written to.
     """
 
     dialect = DIALECT
@@ -102,7 +102,8 @@ class SqliteEngine:
         connect: Connect | None = None,
     ) -> None:
         self._register_functions = register_functions
-        self._path = str(path)
+        self._path = Path(path)
+        self.outage = Outage()
         self._power_loss = power_loss
         self._connect = connect or sqlite3.connect
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
@@ -127,6 +128,33 @@ class SqliteEngine:
     def start(self) -> None:
         """Start the writer thread."""
         self._writer.start()
+
+    def probe(self, conn: Connection) -> None:
+        """Raise unless a page can be written, and there is room for more.
+
+        Raises:
+            DatabaseOutage: the disk has little room.
+        """
+        if (lack := lack_of_room(self._path, ROOM_BYTES)) is not None:
+            raise DatabaseOutage(DatabaseState.DISK_FULL, lack)
+        [version] = conn.raw.execute("PRAGMA user_version").fetchone()
+        # The same value again, which nothing else uses: SQLite writes the page all the same.
+        conn.raw.execute(f"PRAGMA user_version = {version}")
+
+    def look(self) -> None:
+        """Note an outage that no operation has met yet: a full disk."""
+        if (lack := lack_of_room(self._path, LEAST_ROOM_BYTES)) is not None:
+            self.outage.note(DatabaseOutage(DatabaseState.DISK_FULL, lack))
+
+    def _translate(self, error: BaseException) -> BaseException:
+        """Return our error for a driver's, unless the operation itself caused it."""
+        if isinstance(error, OverflowError):
+            return ValueError(
+                "A number is too large to be stored or compared: it needs more than 64 bits"
+            )
+        found = problem(error, self._path) or error
+        self.outage.note(found)
+        return found
 
     def stop(self) -> None:
         """Finish accepted operations, then close. Blocks; repeatable."""
@@ -173,7 +201,7 @@ class SqliteEngine:
     def open(self) -> sqlite3.Connection:
         """Open a connection with the engine's settings."""
         raw = self._connect(
-            self._path,
+            str(self._path),
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,
             check_same_thread=False,
@@ -219,7 +247,7 @@ class SqliteEngine:
                 # The transaction could not be ended and would block the next one.
                 self._discard(raw)
                 self._local.raw = None
-            answer.fail(translate(error))
+            answer.fail(self._translate(error))
         else:
             answer.give(result)
 
@@ -232,7 +260,7 @@ class SqliteEngine:
                 self._commit(raw, group)
             except BaseException as error:  # noqa: BLE001  # the callers' to handle
                 for job in group:
-                    job.error = job.error or translate(error)
+                    job.error = job.error or self._translate(error)
                 if raw is not None:
                     # Its state is unknown; the next group opens a new connection.
                     self._discard(raw)
@@ -277,15 +305,14 @@ class SqliteEngine:
                 raw.execute("ROLLBACK")
             raise
 
-    @staticmethod
-    def _run(raw: sqlite3.Connection, job: _Job[Any]) -> None:
+    def _run(self, raw: sqlite3.Connection, job: _Job[Any]) -> None:
         connection = Connection(raw, DIALECT)
         raw.execute("SAVEPOINT operation")
         try:
             job.result = job.fn(connection)
             job.committed = connection.committed()
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
-            job.error = translate(error)
+            job.error = self._translate(error)
             if raw.in_transaction:
                 raw.execute("ROLLBACK TO operation")
         if raw.in_transaction:
