@@ -1,16 +1,16 @@
 """Citations: check the bracketed numbers of an answer, such as `[2]`, against its passages."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.state import Citation, Unsupported
 
 # Matches `[1]`, and `[1, 3]`, which some models write. Not `list[1].name`, which is code.
-_MARKS = r"(?:\[\d{1,12}(?:\s*[,;]\s*\d{1,12})*\])+"
-_MARK = re.compile(rf"(?:(?<![\w\]`])|(?={_MARKS}(?:[\s.,;:!?)]|$)))(?<!`){_MARKS}")
-_SPACED = re.compile(rf"[ \t]*(?:{_MARK.pattern})")
+_MARKS = re.compile(r"(?:\[\d{1,12}(?:\s*+[,;]\s*+\d{1,12})*+\])++")
+_INSIDE = re.compile(r"[\w\]]")
+_BEHIND = re.compile(r"[\s.,;:!?)]")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SENTENCE = re.compile(
@@ -71,23 +71,35 @@ def cited(answer: str, passages: Sequence[Passage]) -> list[Citation]:
 
 
 def _numbers(text: str) -> set[int]:
-    return {int(number) for mark in _MARK.findall(text) for number in re.findall(r"\d+", mark)}
+    return {int(each) for mark in _marks(text) for each in re.findall(r"\d+", mark[0])}
+
+
+def _marks(text: str) -> Iterator[re.Match[str]]:
+    """Yield the marks of a text, adjacent ones as one.
+
+    Behind a letter or a bracket, a mark is the index of a list, unless a clause ends there.
+    """
+    for found in _MARKS.finditer(text):
+        start, end = found.span()
+        before, behind = text[max(start - 1, 0) : start], text[end : end + 1]
+        ends = not behind or _BEHIND.match(behind)
+        if before != "`" and (ends or not _INSIDE.match(before)):
+            yield found
 
 
 def _without_unknown(answer: str, most: int) -> str:
     """Remove the numbers that match no passage from all marks outside of code."""
 
-    def kept(found: re.Match[str]) -> str:
+    def kept(run: str) -> str:
         marks = []
-        for mark in re.findall(r"\[[^\]]*\]", found[0]):
+        for mark in re.findall(r"\[[^\[\]]*+\]", run):
             numbers = re.findall(r"\d+", mark)
             known = [each for each in numbers if 1 <= int(each) <= most]
             marks.append(mark if known == numbers else f"[{', '.join(known)}]" if known else "")
-        space = found[0][: found[0].index("[")]
-        return f"{space}{''.join(marks)}" if any(marks) else ""
+        return "".join(marks)
 
     def cleaned(prose: str) -> str:
-        return _SPACED.sub(kept, prose)
+        return _replaced(prose, kept)
 
     parts, last = list[str](), 0
     for code in _CODE.finditer(answer):
@@ -96,12 +108,22 @@ def _without_unknown(answer: str, most: int) -> str:
     return "".join([*parts, cleaned(answer[last:])])
 
 
+def _replaced(prose: str, kept: Callable[[str], str]) -> str:
+    """Replace the marks of a text. The blanks before a mark of which nothing is kept go, too."""
+    parts, last = list[str](), 0
+    for found in _marks(prose):
+        before, mark = prose[last : found.start()], kept(found[0])
+        parts += [before if mark else before.rstrip(" \t"), mark]
+        last = found.end()
+    return "".join([*parts, prose[last:]])
+
+
 def _unsupported(text: str, passages: Sequence[Passage]) -> list[Unsupported]:
     prose = _CODE.sub(lambda found: " " * len(found[0]), text)
     found = []
     for sentence in _SENTENCE.finditer(prose):
         said = sentence[0].strip()
-        plain = _MARK.sub("", said).strip()
+        plain = _replaced(said, lambda _: "").strip()
         if len(re.findall(r"\w+", plain)) < _WORDS or plain.endswith(("?", ":")):
             continue
         sources = [passages[number - 1].in_context for number in _numbers(said)]

@@ -25,11 +25,10 @@ LONGER = 300
 # Models that accept no other temperature than their own.
 _FIXED_TEMPERATURE = re.compile(r"(?:.*/)?(?:o\d|gpt-5)", re.IGNORECASE)
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_OPEN_THOUGHT = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
+_THOUGHT = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _PREFIX = re.compile(
-    r"(?:(?:the |a )?(?:(?:rewritten|standalone|complete[d]?|final|last)\s+)*(?:question|query)"
-    r"|(?:a )?(?:pergunta|consulta)(?:\s+(?:reescrita|completa|final))*)(?:\s+is)?\s*[:\uff1a]\s*",
+    r"(?:(?:the |a )?(?:(?:rewritten|standalone|complete[d]?|final|last) )*+(?:question|query)"
+    r"|(?:a )?(?:pergunta|consulta)(?: (?:reescrita|completa|final))*+)(?: is)? ?[:\uff1a] ?",
     re.IGNORECASE,
 )
 _QUOTES = {'"': '"', "'": "'", "“": "”", "\u2018": "\u2019", "«": "»", "`": "`", "*": "*"}
@@ -67,14 +66,11 @@ def clean(reply: str, asked: str) -> str:
     Raises:
         Unusable: the reply is empty, much longer than the question, or an unfinished thought.
     """
-    text = _THOUGHT.sub(" ", reply)
-    if _OPEN_THOUGHT.search(text):
-        raise Unusable("an unfinished thought")
-    text = " ".join(text.replace("```", " ").split())
+    text = " ".join(_without_thoughts(reply).replace("```", " ").split())
     before = None
     while text != before:
         before = text
-        text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
+        text = text[found.end() :] if (found := _PREFIX.match(text)) else text
         while len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
             text = text[1:-1].strip()
     if not text:
@@ -82,6 +78,23 @@ def clean(reply: str, asked: str) -> str:
     if len(text) > len(asked) + LONGER:
         raise Unusable(f"{len(text)} characters")
     return text
+
+
+def _without_thoughts(reply: str) -> str:
+    """Return a reply without what stands between `<think>` and `</think>`."""
+    parts, last, thought = list[str](), 0, ""
+    for tag in _THOUGHT.finditer(reply):
+        closes, name = bool(tag[1]), tag[2].lower()
+        if not thought:
+            if closes:
+                raise Unusable("an unfinished thought")
+            parts.append(reply[last : tag.start()])
+            thought = name
+        elif closes and name == thought:
+            thought, last = "", tag.end()
+    if thought:
+        raise Unusable("an unfinished thought")
+    return " ".join([*parts, reply[last:]])
 
 
 async def _by_model(name: str, asked: str, earlier: Sequence[AnyMessage]) -> str:

@@ -15,7 +15,7 @@ LENGTH = 900
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\u201d\u2019])\s+|\n")
 # Rows of a Markdown table: the header, and the line below it.
-_TABLE = re.compile(r"[ \t]*(\|.*\|)[ \t]*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?:\n|$)")
+_TABLE = re.compile(r"[ \t]*+(\|.*\|)[ \t]*+\n(?=[ \t:|]*+-)[ \t:|-]++(?:\n|$)")
 # Characters of a table's header that each part of the table repeats in its headings.
 _HEADER = 200
 

@@ -20,7 +20,7 @@ from my_agent.embedding import Vectors
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
 # then reads all files again. Vectors of equal passages stay: another model needs a migration too.
-READER = "2"
+READER = "3"
 
 # Passages between two writes of an incomplete document.
 STAGED = 64

@@ -39,7 +39,7 @@ _SURE_BY_WORDS = 0.7
 _TAIL, _FARTHER = 0.2, 2.0
 
 # A code that says which thing is meant: of at least three characters, with a digit.
-_CODE = re.compile(r"(?=.*\d)[\w/.-]{3,}")
+_CODE = re.compile(r"(?=\D*+\d)[\w/.-]{3,}")
 _TOKEN = re.compile(r"\w+(?:[-/._]\w+)*")
 _PART = re.compile(r"[^\W\d_]+|\d+")
 

@@ -18,11 +18,11 @@ from my_agent.chat.documents import office, pdf
 # Maximum length of a document's text, in characters. Longer files are data rather than documents.
 LONGEST_TEXT = 20_000_000
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t](.*)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|--+)[ \t]*")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
+_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(r"^title:(.*)", re.MULTILINE)
 # Control characters other than white space, which text files do not contain.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
@@ -135,7 +135,7 @@ def markdown(text: str, name: str) -> Document:
     """Parse Markdown. Title: the front matter's, else the first level-1 heading, else `name`."""
     title, body = "", text
     if front := _FRONT_MATTER.match(text):
-        title = found[1] if (found := _TITLE.search(front[1])) else ""
+        title = _unquoted(found[1]) if (found := _TITLE.search(front[1])) else ""
         body = text[front.end() :]
     above: dict[int, str] = {}
     sections: list[Section] = []
@@ -154,10 +154,10 @@ def _parts(text: str) -> Iterator[tuple[str, int, list[str]]]:
     heading, rank, lines, fence = "", 0, list[str](), ""
     for line in text.split("\n"):
         if found := _FENCE.match(line):
-            fence = "" if fence == found[1] else fence or found[1]
+            fence = _fence_after(fence, found[1], found[2])
         if not fence and (found := _HEADING.fullmatch(line)):
             yield heading, rank, lines
-            heading, rank, lines = _line(found[2]), len(found[1]), []
+            heading, rank, lines = _line(_without_closing(found[2])), len(found[1]), []
         elif not fence and _UNDERLINE.fullmatch(line) and lines and lines[-1].strip():
             under = lines.pop()
             yield heading, rank, lines
@@ -165,6 +165,28 @@ def _parts(text: str) -> Iterator[tuple[str, int, list[str]]]:
         else:
             lines.append(line)
     yield heading, rank, lines
+
+
+def _fence_after(fence: str, marks: str, rest: str) -> str:
+    """Return the fence that is open behind a line with the marks of a fence; empty: none."""
+    if fence:
+        closes = marks[0] == fence[0] and len(marks) >= len(fence) and not rest.strip()
+        return "" if closes else fence
+    # "```a```" is code within a line.
+    return "" if marks[0] == "`" and "`" in rest else marks
+
+
+def _without_closing(heading: str) -> str:
+    """Return a heading without the marks that may close it: `# C# #` is "C#"."""
+    words = heading.strip(" \t")
+    bare = words.rstrip("#")
+    return words if bare and not bare.endswith((" ", "\t")) else bare
+
+
+def _unquoted(value: str) -> str:
+    words = value.strip(" \t")
+    is_quoted = len(words) > 1 and words[0] in "\"'" and words[-1] == words[0]
+    return words[1:-1] if is_quoted else words
 
 
 def _markdown(content: bytes, name: str) -> Document:

@@ -37,6 +37,17 @@ def test_markdown_headings_in_code_are_ignored() -> None:
     ]
 
 
+def test_markdown_code_ends_at_its_own_fence() -> None:
+    page = read("a.md", b"````md\n```sh\n# no heading\n```\n````\n```one line```\n## Tower\nstone")
+    assert said(page)[-1] == ("Tower", "stone")
+    assert "# no heading" in said(page)[0][1]
+
+
+def test_markdown_closing_marks_of_a_heading_are_removed() -> None:
+    page = read("a.md", b"a\n## C#\nb\n  ## D ##  \nc\n## E #f\nd\n##\t\t#\ne")
+    assert [heading for heading, _ in said(page)] == ["", "C#", "D", "E #f", ""]
+
+
 def test_markdown_underlined_headings_are_parsed() -> None:
     page = read("a.md", b"Light\n=====\n\nTower\n---\nstone\n\n---\n| a | b |\n|---|---|\n")
     assert page.title == "Light"
@@ -47,6 +58,8 @@ def test_markdown_underlined_headings_are_parsed() -> None:
     ("text", "title"),
     [
         ("---\ntitle: 'From the front'\ntags: x\n---\n# Other\ntext", "From the front"),
+        ("---\ntitle: 5' tall \n---\ntext", "5' tall"),
+        ("---\ntitle:\n---\n# Light\ntext", "Light"),
         ("---\nno title\n---\n# Light\ntext", "Light"),
         ("## Only a section\ntext", "name"),
         ("text", "name"),
