@@ -18,7 +18,7 @@ from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, RuntimeSqlError
 from langgraph_runtime_sql.options import ThreadTable
 from threadhold.config_file import ConfigFile, read_config
-from threadhold.http import web_app
+from threadhold.http import route_names, web_app
 from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.idempotency import REFUSAL as NO_IDEMPOTENCY_KEY
 from threadhold.http.idempotency import note_client_request
@@ -45,6 +45,7 @@ __all__ = [
     "note_client_request",
     "prefix",
     "resume_event",
+    "route_names",
     "too_large",
     "wait_end",
 ]

@@ -36,6 +36,7 @@ from threadhold.host import (
     Limits,
     find_problem,
     note_client_request,
+    route_names,
     too_large,
 )
 
@@ -119,13 +120,14 @@ class ProductRoutes:
         self._paths = description.paths(products)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        handler, names = self._find(scope)
+        handler, template, names = self._find(scope)
         if handler is None and scope["type"] == "http":
             # In place: the access log finds here the user that the platform adds.
             scope[OPENAPI_PATHS] = self._paths
         if handler is None:
             await self._app(scope, receive, send)
             return
+        route_names.note(scope, template, names)
         # The platform handles its own errors. Errors of the handlers here happen outside of it.
         answer = ErrorBoundary(partial(self._answer, handler, names))
         await answer(scope, receive, send)
@@ -158,19 +160,20 @@ class ProductRoutes:
             else:
                 await request.refuse(422, {"detail": problem})
 
-    def _find(self, scope: Scope) -> tuple[Handler | None, dict[str, str]]:
-        """Find the handler of a request and the values of the path's parameters."""
+    def _find(self, scope: Scope) -> tuple[Handler | None, str, dict[str, str]]:
+        """Find the handler of a request, its path, and the values of the path's parameters."""
         if scope["type"] != "http":
-            return None, {}
+            return None, "", {}
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        handler, names = self._products.find(scope["method"], path)
+        handler, template, names = self._products.find(scope["method"], path)
         if handler is not None:
-            return handler, names
-        policy, names = self._policy.find(scope["method"], path)
+            return handler, template, names
+        policy, template, names = self._policy.find(scope["method"], path)
         settings = getattr(hooks.configured(), "thread_settings", None)
         if policy is None or settings is None or not settings.thread_policy_agents:
-            return None, {}
-        return partial(policy, agents=frozenset(settings.thread_policy_agents)), names
+            return None, "", {}
+        agents = frozenset(settings.thread_policy_agents)
+        return partial(policy, agents=agents), template, names
 
 
 def _large(limit: int) -> str:
@@ -181,14 +184,14 @@ class _Table:
     """Handlers by method and path."""
 
     def __init__(self, routes: Mapping[str, Any]) -> None:
-        self._routes: dict[str, list[tuple[re.Pattern[str], Any]]] = {}
+        self._routes: dict[str, list[tuple[re.Pattern[str], str, Any]]] = {}
         for route, handler in routes.items():
             method, _, path = route.partition(" ")
-            self._routes.setdefault(method, []).append((compile_path(path)[0], handler))
+            self._routes.setdefault(method, []).append((compile_path(path)[0], path, handler))
 
-    def find(self, method: str, path: str) -> tuple[Any, dict[str, str]]:
-        """Find the handler, or None, and the values of the path's parameters."""
-        for pattern, handler in self._routes.get(method, ()):
+    def find(self, method: str, path: str) -> tuple[Any, str, dict[str, str]]:
+        """Find the handler, or None, the path of its route, and the values of its parameters."""
+        for pattern, template, handler in self._routes.get(method, ()):
             if (found := pattern.fullmatch(path)) is not None:
-                return handler, found.groupdict()
-        return None, {}
+                return handler, template, found.groupdict()
+        return None, "", {}

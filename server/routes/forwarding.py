@@ -9,6 +9,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from threadhold.host import route_names
+
 # A body that is too large is read up to this multiple of the limit. Clients that send their whole
 # body before they read can then read the answer.
 DRAIN_FACTOR = 4
@@ -151,7 +153,7 @@ class Request:
         ]
         full = self.scope.get("root_path", "") + path
         scope = {
-            **self.scope,
+            **route_names.own_scope(self.scope),
             "method": method,
             "path": full,
             "raw_path": full.encode(),
@@ -159,7 +161,10 @@ class Request:
             "headers": headers,
         }
         message = {"type": "http.request", "body": content, "more_body": False}
-        await self._app(scope, _replay([message], self._receive), send)
+        try:
+            await self._app(scope, _replay([message], self._receive), send)
+        finally:
+            route_names.note_user(self.scope, scope)
 
     async def forward_unless(self, status: int, path: str, body: Any) -> Answer | None:
         """Send a POST to the platform and pass on its answer, unless it has the status `status`.

@@ -1,7 +1,7 @@
 """Audit: name the origin of each request's changes, record refusals, and offer the log to operators."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
@@ -21,7 +21,7 @@ from langgraph_runtime_sql.audit.entry import DECISIONS, POLICY, REFUSED, Actor,
 from langgraph_runtime_sql.audit.listing import Wanted
 from langgraph_runtime_sql.audit.refusals import Refusals
 from langgraph_runtime_sql.tenancy import scope, tenants
-from threadhold.http import authentication
+from threadhold.http import authentication, route_names
 
 PATH = "/audit"
 MAX_PAGE = 1000
@@ -139,7 +139,7 @@ class _Origin:
     def _route(self) -> str | None:
         if not self._is_routed:
             # Refused before routing. The path itself is the client's own text.
-            return _template(self._scope["app"].router.routes, self._entered)
+            return route_names.template(self._scope["app"].router.routes, self._entered)
         parameters = {str(value): name for name, value in self._parameters()}
         path = str(self._scope["path"]).removeprefix(self._root)
         parts = (f"{{{parameters[p]}}}" if p in parameters else p for p in path.split("/"))
@@ -157,21 +157,6 @@ class _Origin:
                 except ValueError:
                     return kind, None
         return None, None
-
-
-def _template(routes: Iterable[BaseRoute], scope: Mapping[str, Any]) -> str | None:
-    """Return the path of the route that matches a request, with names for its parameters."""
-    for route in routes:
-        match, child = route.matches(dict(scope))
-        if match is Match.NONE:
-            continue
-        if isinstance(route, Mount):
-            inner = _template(route.routes, {**scope, **child})
-            if inner is not None:
-                return route.path + inner
-        elif match is Match.FULL:
-            return str(getattr(route, "path", ""))
-    return None
 
 
 def _status(message: Message) -> int | None:

@@ -26,7 +26,7 @@ from langgraph_runtime_sql.errors import (
 )
 from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.stopping import StreamHandedOver
-from threadhold.http import validation
+from threadhold.http import route_names, validation
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -49,7 +49,7 @@ async def unexpected(request: Request, error: Exception) -> Response:
         "Unexpected error",
         reference=reference,
         method=request.scope.get("method"),
-        path=request.scope["path"],
+        path=route_names.shown(request.scope),
         exc_info=error,
     )
     # It names a thread that the caller may read, and a checkpoint of it.
@@ -100,7 +100,7 @@ def bad_input(detail: str) -> Handler:
 
     async def handler(request: Request, error: Exception) -> Response:
         # With its traceback, because a bug of ours may raise the same class.
-        logger.warning(detail, path=request.scope["path"], exc_info=error)
+        logger.warning(detail, path=route_names.shown(request.scope), exc_info=error)
         return JSONResponse({"detail": detail}, 400)
 
     return handler
@@ -130,7 +130,9 @@ async def api_answer(request: Request, error: httpx.HTTPStatusError) -> Response
 
 async def overloaded(request: Request, error: Exception) -> Response:
     """Answer 503: the database stays busy, or its answer to a commit was lost."""
-    logger.error("The database cannot be used now", path=request.scope["path"], reason=str(error))
+    logger.error(
+        "The database cannot be used now", path=route_names.shown(request.scope), reason=str(error)
+    )
     detail = f"The database cannot be used now: {error}. Try again later."
     return JSONResponse({"detail": detail}, 503, headers={"retry-after": "5"})
 
@@ -150,7 +152,7 @@ async def unusable(request: Request, error: Exception) -> Response:
 
 async def search_timeout(request: Request, error: Exception) -> Response:
     """Answer 503 without `Retry-After`: the same search would time out again."""
-    logger.warning("A search was cut off", path=request.scope["path"])
+    logger.warning("A search was cut off", path=route_names.shown(request.scope))
     return JSONResponse({"detail": str(error)}, 503)
 
 

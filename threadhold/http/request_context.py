@@ -7,6 +7,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph_runtime_sql.telemetry import tracing
+from threadhold.http import route_names
 
 HEADER = b"x-request-id"
 # Others could forge lines of logs, or make them large.
@@ -62,6 +63,8 @@ class RequestContext:
             with use_span(span, record_exception=False, set_status_on_exception=False):
                 await self._app(scope, receive, send_with_id)
         finally:
+            # The path itself may hold what a user typed.
+            span.set_attribute("url.path", route_names.shown(scope))
             route = scope.get("route")
             path = getattr(route, "path", None)
             if path is not None:
@@ -79,7 +82,6 @@ def _span(scope: Scope, request_id: bytes) -> Any:
         {name: headers[name] for name in names if name in headers},
         {
             "http.request.method": scope["method"],
-            "url.path": scope["path"],
             "threadhold.request.id": request_id.decode("latin-1"),
         },
     )

@@ -15,6 +15,7 @@ from structlog.typing import Processor
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.audit import recorder
 from langgraph_runtime_sql.tenancy import tenants
+from threadhold.http import route_names
 from threadhold.http.answer_status import AnswerStatus
 from threadhold.serving import log_errors, run_lines
 
@@ -25,7 +26,6 @@ _runs = logging.getLogger("threadhold.runs")
 # langgraph_api's, and also covers the host's own routes.
 QUIET = {
     "langgraph_api": logging.WARNING,
-    "langgraph_api.server": logging.CRITICAL,
     "langgraph_runtime": logging.WARNING,
     "langgraph_license": logging.WARNING,
     "alembic": logging.WARNING,
@@ -36,8 +36,8 @@ QUIET = {
     "watchfiles": logging.WARNING,
 }
 
-# Its debug lines contain whole request bodies, so they are never written.
-BODIES = "asgi"
+# Lines that contain whole request bodies, or paths with their queries. They are never written.
+REQUESTS = {"asgi": logging.INFO, "langgraph_api.server": logging.CRITICAL}
 
 # Monitoring requests these every few seconds.
 PROBES = ("/health", "/ok", "/metrics")
@@ -110,7 +110,8 @@ def configure(level: str, stream: TextIO | None = None, *, error_messages: bool 
     root.setLevel(level)
     for name, quiet in QUIET.items():
         logging.getLogger(name).setLevel(logging.NOTSET if level == "DEBUG" else quiet)
-    logging.getLogger(BODIES).setLevel(logging.INFO)
+    for name, least in REQUESTS.items():
+        logging.getLogger(name).setLevel(least)
 
 
 def _renderers(terminal: bool) -> list[Processor]:
@@ -178,7 +179,7 @@ class RunLine(AccessLine):
 
 def _caller(scope: Scope) -> dict[str, str]:
     """Return the user and the tenant of an authenticated request."""
-    user = scope.get("user")
+    user = route_names.user(scope)
     if user is None or (identity := recorder.identity_of(user)) is None:
         return {}
     key = process.configuration().options.tenant_key
@@ -193,7 +194,7 @@ def _printable(text: str) -> str:
 
 
 class AccessLog:
-    """Log method, path, status, duration (ms), tenant and user of each request."""
+    """Log method, route, status, duration (ms), tenant and user of each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -202,14 +203,15 @@ class AccessLog:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        path, started, answer = scope["path"], time.monotonic(), AnswerStatus(send)
+        path, root = scope["path"], str(scope.get("root_path", ""))
+        started, answer = time.monotonic(), AnswerStatus(send)
         try:
             await self._app(scope, receive, answer)
         finally:
-            self._write(scope, path, answer.status, time.monotonic() - started)
+            self._write(scope, path, root, answer.status, time.monotonic() - started)
 
     @staticmethod
-    def _write(scope: Scope, path: str, status: int, seconds: float) -> None:
+    def _write(scope: Scope, path: str, root: str, status: int, seconds: float) -> None:
         level = logging.DEBUG if path in PROBES else logging.INFO
         if status >= 500:
             level = logging.ERROR
@@ -217,8 +219,7 @@ class AccessLog:
             return
         fields = {
             "method": scope.get("method", "WEBSOCKET"),
-            # Quoted again, so that a line break in a path cannot forge a line.
-            "path": quote(path),
+            "path": route_names.shown(scope, root),
             # 0: the client disconnected before the answer.
             "status": status,
             "ms": round(seconds * 1000, 1),

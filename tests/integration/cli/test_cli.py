@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -91,12 +92,13 @@ def ask(url: str) -> Any:
     return answer.json()["name"]
 
 
-def logged_up_to(server: Running, mark: str) -> int:
+def logged_up_to(server: Running) -> int:
     """Send a request and wait for its line in the log. Return the number of lines.
 
     A line is logged after its answer, so the lines of all earlier requests precede this one.
     """
-    httpx.get(f"{server.url}/{mark}")
+    mark = str(uuid4())
+    httpx.get(f"{server.url}/threads/{mark}")
     deadline = time.monotonic() + 60
     while not any(mark in str(line.get("path")) for line in lines(server)):
         assert time.monotonic() < deadline
@@ -119,19 +121,20 @@ def test_health_answers_without_the_api(served: Running) -> None:
 
 
 def test_each_request_logs_at_most_one_line_of_json(served: Running) -> None:
-    before = logged_up_to(served, "the-first-one")
+    before = logged_up_to(served)
     for _ in range(5):
         ask(served.url)
         httpx.get(f"{served.url}/threads/not-an-id")
         httpx.post(f"{served.url}/threads/search", content=b"{")
     httpx.get(f"{served.url}/health")
     httpx.get(f"{served.url}/ok")
-    logged_up_to(served, "a/last%0Aone")
+    httpx.get(f"{served.url}/a/forged%0Aline")
+    logged_up_to(served)
     logged = lines(served)[before:]
     ended = [line for line in logged if line["event"] == "run ended"]
     assert [line["status"] for line in ended] == ["success"] * 5
     logged = [line for line in logged if line not in ended]
-    assert len(logged) == 16
+    assert len(logged) == 17
     assert {line["event"] for line in logged} == {"request"}
     waited = next(line for line in logged if line["path"] == "/runs/wait")
     assert waited["method"] == "POST"
@@ -139,11 +142,11 @@ def test_each_request_logs_at_most_one_line_of_json(served: Running) -> None:
     assert waited["ms"] > 0
     assert waited["level"] == "info"
     assert waited["timestamp"].endswith("Z")
-    assert logged[-1]["path"] == "/a/last%0Aone"
+    assert logged[-2]["path"] == "(no route)"
 
 
 def test_client_that_disconnects_during_a_request_logs_no_error(served: Running) -> None:
-    before = logged_up_to(served, "before-it-went")
+    before = logged_up_to(served)
     head = b"POST /threads HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n"
     with socket.create_connection(("127.0.0.1", httpx.URL(served.url).port or 80)) as connection:
         connection.sendall(head + b'{"metadata"')

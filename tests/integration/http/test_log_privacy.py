@@ -7,10 +7,13 @@ import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import structlog
 
+from tests.support.issuer import SECRET, bearer, token
+from tests.support.processes import ROOT
 from tests.support.served import client, served
 from threadhold.serving import logs
 
@@ -44,6 +47,57 @@ async def test_no_line_of_a_server_quotes_what_a_user_typed(level: str, tmp_path
     assert place == -1, said[max(0, place - 600) : place + 100]
 
 
+@pytest.mark.usefixtures("each_database")
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+async def test_no_line_names_what_a_path_or_query_names(level: str, tmp_path: Path) -> None:
+    settings = {"APP_ENV": "production", "JWT_SECRET": SECRET, "LOG_LEVEL": level}
+    thread = str(uuid4())
+    asked = [
+        ("PUT", f"/api/documents/{CANARY}.md"),
+        ("GET", f"/api/documents?name={CANARY}.md"),
+        ("DELETE", f"/api/documents/{CANARY}.md"),
+        # Without a route, or refused before one is found.
+        ("PUT", f"/api/documents/{CANARY}/{CANARY}"),
+        ("PATCH", f"/api/documents/{CANARY}"),
+        ("GET", f"/{CANARY}"),
+        ("GET", f"/threads/{CANARY}/state"),
+        ("POST", f"/threads/{thread}/{CANARY}"),
+        ("GET", f"/assistants/{CANARY}"),
+        ("POST", f"/a2a/{CANARY}"),
+        ("GET", f"/api/passages/{CANARY}"),
+        ("GET", f"/assets/{CANARY}"),
+        ("GET", f"/research/{CANARY}/progress"),
+        ("GET", f"/store/items?key={CANARY}&namespace={CANARY}"),
+        ("GET", f"/threads/{thread}"),
+    ]
+    with served(tmp_path, ROOT / "langgraph.json", **settings) as server:
+        async with client(server, **bearer(token())) as api:
+            for method, path in asked:
+                content = b"# Plan\n\nText.\n" if method == "PUT" else None
+                answer = await api.http.request(method, path, content=content)
+                assert answer.status_code < 500, answer.text
+            project = {"question": f"What is {CANARY}?", "project_id": CANARY}
+            await api.http.post("/research", json=project)
+            await api.http.post(f"/research/{CANARY}/cancel")
+        async with client(server) as stranger:
+            refused = await stranger.http.delete(f"/api/documents/{CANARY}.md")
+            assert refused.status_code == 401
+            await stranger.http.get(f"/threads/{thread}")
+    said = await asyncio.to_thread(server.log.read_text)
+    place = said.find(CANARY)
+    assert place == -1, said[max(0, place - 300) : place + 300]
+    requests = [line for line in map(json.loads, said.splitlines()) if line["event"] == "request"]
+    shown = [
+        (line["method"], line["path"], line.get("tenant"), line.get("user")) for line in requests
+    ]
+    assert ("PUT", "/api/documents/{name}", "acme", "ada") in shown
+    assert ("DELETE", "/api/documents/{name}", None, None) in shown
+    assert ("GET", "/threads/{thread_id}/state", "acme", "ada") in shown
+    # Ids are no names.
+    assert ("GET", f"/threads/{thread}", "acme", "ada") in shown
+    assert ("GET", "(no route)", "acme", "ada") in shown
+
+
 async def test_a_setting_shows_the_messages(tmp_path: Path) -> None:
     with served(tmp_path, LOG_ERROR_MESSAGES="true") as server:
         async with client(server) as api:
@@ -60,7 +114,7 @@ def lines() -> Iterator[Log]:
     """Log as the server does; the function returns the lines."""
     root, access = logging.getLogger(), logging.getLogger("threadhold.access")
     old = (root.handlers, root.level, access.handlers, access.propagate)
-    levels = {name: logging.getLogger(name).level for name in (*logs.QUIET, logs.BODIES)}
+    levels = {name: logging.getLogger(name).level for name in (*logs.QUIET, *logs.REQUESTS)}
     configured = structlog.get_config()
     written = io.StringIO()
     logs.configure("INFO", written)
