@@ -115,10 +115,11 @@ class DatabaseOutage(DatabaseOverloaded):
     Attributes:
         state: The cause.
         reason: What the database or the system says about it.
+        public: What clients are told: not the reason, which names files and hosts.
     """
 
     def __init__(self, state: DatabaseState, reason: str) -> None:
-        self.state, self.reason = state, reason
+        self.state, self.reason, self.public = state, reason, f"{_OUTAGES[state]}."
         super().__init__(f"{_OUTAGES[state]}: {reason}")
 
 
@@ -132,9 +133,11 @@ class DatabaseDamaged(RuntimeSqlError):
     Attributes:
         state: `DatabaseState.DAMAGED`.
         reason: What the database says about it.
+        public: What clients are told.
     """
 
     state = DatabaseState.DAMAGED
+    public = "The stored data that this request needs are damaged. The operator must restore them."
 
     def __init__(self, where: str, reason: str) -> None:
         self.reason = reason

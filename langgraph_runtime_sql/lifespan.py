@@ -232,7 +232,7 @@ def _start_tasks(stack: AsyncExitStack, opened: Runtime, tasks: Any, *, crons: b
     from langgraph_api import config
     from langgraph_api.metrics_collector import collector_loop
 
-    tasks.create_task(outage.watch(opened.database))
+    tasks.create_task(outage.watch(opened.database, opened.bus.wake_followers))
     delivery = Delivery(opened)
     opened.deliver_webhooks = delivery.wake
     # After the queue has stopped, whose last runs may have webhooks.

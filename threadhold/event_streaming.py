@@ -28,6 +28,7 @@ import structlog
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage
 from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
 from langgraph_runtime_sql.events.stream_key import THREAD
@@ -284,6 +285,11 @@ async def _consume(self: Any, wanted: Cursor | None) -> None:
     task = asyncio.current_task()
     try:
         await _send_all(self, wanted)
+    except (DatabaseOutage, DatabaseDamaged) as error:
+        body = {"type": "error", "id": None, "error": "unavailable", "message": error.public}
+        # The stream forwards nothing without an id.
+        body["event_id"] = f"unavailable:{self._thread_id}"
+        await self._make_send()(orjson.dumps(body).decode())
     except Exception:
         logger.exception("protocol thread stream failed", thread_id=str(self._thread_id))
     finally:

@@ -8,7 +8,7 @@ were: no attempt is lost, and no node runs again.
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -23,6 +23,9 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # How often the probe looks whether the cause is gone; each outage soon after another doubles it.
 PROBE_SECONDS, SLOWEST_PROBE_SECONDS, SOON_SECONDS = 1.0, 30.0, 60.0
+# A stream that waits for events ends with an error after this time of an outage. Shorter outages do not
+# disturb it.
+STREAM_SECONDS = 5.0
 
 
 class Probed(Protocol):
@@ -63,6 +66,23 @@ class Outage:
     def ended_within(self, seconds: float) -> bool:
         """Return whether an outage has ended within the last `seconds`, or goes on."""
         return self.error is not None or elapsed() - self._ended < seconds
+
+    def stream_seconds(self, began: float) -> float | None:
+        """Return how many seconds a stream may still wait; None for any number.
+
+        Args:
+            began: When the stream began, by `clock.elapsed`. One that a client has opened during the
+                outage gets its time too, so that clients do not ask again and again.
+
+        Raises:
+            DatabaseOutage: no longer.
+        """
+        if self.error is None:
+            return None
+        left = max(self._since, began) + STREAM_SECONDS - elapsed()
+        if left <= 0:
+            self.refuse()
+        return left
 
     def refuse(self) -> None:
         """Raise the outage, if there is one.
@@ -163,11 +183,17 @@ def waited_for() -> Iterator[None]:
         request_context.patient.reset(token)
 
 
-async def watch(database: Probed) -> None:
-    """End the outages of a database when their cause is gone, until cancelled."""
+async def watch(database: Probed, began: Callable[[], None]) -> None:
+    """End the outages of a database when their cause is gone, until cancelled.
+
+    Args:
+        database: The database.
+        began: Called at the beginning of each outage.
+    """
     outage, pause, ended = database.outage, PROBE_SECONDS, float("-inf")
     while True:
         await outage.begun()
+        began()
         is_soon = elapsed() - ended < SOON_SECONDS
         pause = min(2 * pause, SLOWEST_PROBE_SECONDS) if is_soon else PROBE_SECONDS
         while outage.error is not None:

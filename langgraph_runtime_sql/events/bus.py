@@ -399,6 +399,18 @@ class LocalBus:
         with self.lock:
             self._topics.remove(subscription)
 
+    @property
+    def outage(self) -> outage.Outage:
+        """The state of the database."""
+        return self._database.outage
+
+    def wake_followers(self) -> None:
+        """Let all followers look at the state of the database."""
+        with self.lock:
+            for topic in self._topics.followed():
+                for subscription in topic.subscriptions:
+                    subscription.notify()
+
     async def refresh(self, subscription: Subscription) -> None:
         """Deliver what other processes have stored on the thread."""
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Protocol, Self
 
+from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.events.event import START, Event, Order, lost
 from langgraph_runtime_sql.events.log import Page
 from langgraph_runtime_sql.events.stream_key import StreamKey
@@ -19,6 +21,10 @@ class Source(Protocol):
     """What a subscription needs of its bus."""
 
     lock: threading.Lock
+
+    @property
+    def outage(self) -> Outage:
+        """The state of the database."""
 
     async def read_log(self, key: StreamKey, after: Order) -> Page:
         """Read a page of stored events."""
@@ -67,7 +73,7 @@ class Subscription:
     ) -> None:
         self.key, self.topic = key, key.topic
         self.broken = self.by_creator = self.dropped = False
-        self._source = source
+        self._source, self._began = source, elapsed()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._events: deque[Event] = deque()
@@ -103,7 +109,7 @@ class Subscription:
                 return
             self._lose()
         self._append(event)
-        self._notify()
+        self.notify()
 
     def _hold(self, events: Iterable[Event]) -> None:
         """Keep the events that the log never has until the reader reaches their places."""
@@ -137,9 +143,9 @@ class Subscription:
             self._seen = (oldest.order[0], oldest.order[1] - 1)
         self._hold(unread)
         self._resumes = self._is_behind = True
-        self._notify()
+        self.notify()
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         """Wake the waiting reader, from any thread."""
         if self._waiter is None:
             return
@@ -158,23 +164,30 @@ class Subscription:
         return not (self._events or self._is_behind or self.dropped)
 
     async def get(self, timeout: float | None = None) -> Event | None:
-        """Return the next event, or None after `timeout` seconds or if no more events come."""
+        """Return the next event, or None after `timeout` seconds or if no more events come.
+
+        Raises:
+            DatabaseOutage: the database cannot be used, so the events may not come for long.
+        """
         while not self._events:
             if self._is_behind:
                 await self._catch_up()
                 continue
             if self.dropped:
                 return None
+            left = self._source.outage.stream_seconds(self._began) if timeout != 0 else None
+            is_last = left is None or (timeout is not None and timeout < left)
             self._waiter = self._loop.create_future()
             # Another thread may have pushed or dropped since the check.
             if not self._is_idle:
                 self._waiter = None
                 continue
             try:
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(timeout if is_last else left):
                     await self._waiter
             except TimeoutError:
-                return None
+                if is_last:
+                    return None
             finally:
                 self._waiter = None
         event = self._events.popleft()
@@ -232,7 +245,7 @@ class Subscription:
         self._resumes = True
         if self._meanwhile is None:
             self._is_behind = True
-            self._notify()
+            self.notify()
         else:
             self._again = True
 
@@ -243,7 +256,7 @@ class Subscription:
     def drop(self) -> None:
         """End the stream, from any thread."""
         self.dropped = True
-        self._notify()
+        self.notify()
 
     def close(self) -> None:
         """Unsubscribe. Repeatable."""

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,42 @@ def test_full_disk_is_one_state_and_runs_go_on_when_there_is_room(
     found = outages(server)
     assert [each.get("action") for each in found] == ["database_outage", "database_outage_over"]
     assert {each["state"] for each in found} == {"disk full"}
+
+
+def test_waits_and_streams_end_with_an_error_and_the_run_goes_on(
+    disk: SmallDisk, server: Running, http: httpx.Client, tmp_path: Path
+) -> None:
+    gate, asked = tmp_path / "gate", {"count": 2, "ballast": 500_000}
+    gate.write_text("0")
+    body = {"assistant_id": "steps", "input": {**asked, "gate": str(gate)}}
+    thread, other = (http.post("/threads", json={}).json()["thread_id"] for _ in range(2))
+    events = {"channels": ["values"]}
+    answers = {
+        "wait": ("POST", f"/threads/{thread}/runs/wait", body),
+        "stream": ("POST", f"/threads/{other}/runs/stream", body),
+        "thread": ("GET", f"/threads/{thread}/stream", None),
+        "v2": ("POST", f"/threads/{thread}/stream/events", events),
+    }
+    with ThreadPoolExecutor(len(answers)) as pool:
+        asking = {
+            name: pool.submit(http.request, method, path, json=sent)
+            for name, (method, path, sent) in answers.items()
+        }
+        until(lambda: all(http.get(f"/threads/{each}/runs").json() for each in (thread, other)))
+        runs = [http.get(f"/threads/{each}/runs").json()[0]["run_id"] for each in (thread, other)]
+        disk.fill(server.process.pid)
+        assert refusal(http).status_code == 503
+        gate.write_text("2")
+        ended = {name: each.result(PATIENCE) for name, each in asking.items()}
+    assert {each.status_code for each in ended.values()} == {200}
+    error = ended["wait"].json()["__error__"]
+    assert (error["error"], error["run_id"]) == ("DatabaseOutage", runs[0])
+    assert "The disk of the database is full" in error["message"]
+    last = ended["stream"].text.strip().replace("\r", "").split("\n\n")[-1]
+    assert last.startswith("event: error") and runs[1] in last
+    for name in ("thread", "v2"):
+        assert "The disk of the database is full" in ended[name].text.splitlines()[-2]
+
+    disk.free(server.process.pid)
+    for each, run in zip((thread, other), runs, strict=True):
+        assert http.get(f"/threads/{each}/runs/{run}/join").json()["done"] == [0, 1]

@@ -142,12 +142,10 @@ async def unusable(request: Request, error: Exception) -> Response:
     if not isinstance(error, DatabaseOutage | DatabaseDamaged):
         raise error
     request.scope["error_detail"] = error.state.value
-    said = (
-        f"{error} Nothing was stored."
-        if isinstance(error, DatabaseDamaged)
-        else (f"{error}. Nothing was stored: try again later.")
+    detail = f"{error.public} Nothing was stored. Try again later."
+    return JSONResponse(
+        {"detail": detail, "database": error.state.value}, 503, {"retry-after": "5"}
     )
-    return JSONResponse({"detail": said, "database": error.state.value}, 503, {"retry-after": "5"})
 
 
 async def search_timeout(request: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import json_codec, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.errors import EventsLost
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, EventsLost
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
@@ -66,6 +66,8 @@ class Stream:
             ignore_404: Whether this caller has created the run and its temporary thread. Both
                 may be deleted already.
 
+        If the database cannot be used for some seconds, the last event is an error with the run's id.
+
         Raises:
             HTTPException: (404) a handler's filter hides the thread.
         """
@@ -91,6 +93,9 @@ class Stream:
                     yield event.name.encode(), event.data, event.id if with_id else None
             if ignore_404:
                 run_result.discard_soon(run, thread)
+        except (DatabaseOutage, DatabaseDamaged) as error:
+            # The answer has begun, so it ends with the error. The run goes on.
+            yield b"error", _outage(run, error), None
         except BaseException:
             if cancel_on_disconnect and is_admitted and not _is_stopping():
                 _cancel_soon(run_id, thread_id)
@@ -274,6 +279,14 @@ async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
     return await runtime.current().database.read(
         lambda conn: run_rows.find_in_thread(conn, run_id, thread_id)
     )
+
+
+def _outage(run_id: UUID, error: DatabaseOutage | DatabaseDamaged) -> bytes:
+    said = error.public
+    if isinstance(error, DatabaseOutage):
+        said += f" The run {run_id} is stored, and goes on when the database can be used: join it."
+    body = {"error": type(error).__name__, "message": said, "run_id": str(run_id)}
+    return json_codec.dumps(body).encode()
 
 
 def _not_found(run_id: UUID) -> Event:

@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 
 from langgraph_runtime_sql import json_codec, runtime
-from langgraph_runtime_sql.errors import EventsLost
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, EventsLost
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
 from langgraph_runtime_sql.gate.handlers import Filter, authorize
 from langgraph_runtime_sql.ops import stream_access
@@ -54,7 +54,7 @@ class Stream:
         """
         # The iteration starts after the response. The client may create a run in between, so
         # the stream starts at this time.
-        return _follow(
+        return _until_outage(
             as_uuid(thread_id, "thread ID"),
             parse_order(last_event_id),
             frozenset(stream_modes) or frozenset({"run_modes"}),
@@ -106,6 +106,18 @@ async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
             lambda conn: thread_rows.require(conn, thread_id, permitted)
         )
     return permitted
+
+
+async def _until_outage(
+    thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
+) -> AsyncIterator[Delivered]:
+    """Follow the thread. If the database cannot be used for some seconds, the last event is an error."""
+    try:
+        async for each in _follow(thread_id, after, modes, ctx, asked_at=asked_at):
+            yield each
+    except (DatabaseOutage, DatabaseDamaged) as error:
+        body = {"error": type(error).__name__, "message": error.public}
+        yield b"error", json_codec.dumps(body).encode(), None, None
 
 
 async def _follow(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.events import subscription as module
 from langgraph_runtime_sql.events.event import CONTROL, DONE, START, Event, Order
 from langgraph_runtime_sql.events.log import Page
@@ -34,6 +35,7 @@ class Source:
 
     def __init__(self, page_size: int = 4) -> None:
         self.lock = threading.Lock()
+        self.outage = Outage()
         self.page_size = page_size
         self.events: list[Event] = []
         self.log: list[Event] = []
