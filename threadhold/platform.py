@@ -59,6 +59,7 @@ from threadhold.http import (
     origins,
     public_url,
     rate_limits,
+    request_turns,
     stream_ends,
     webhooks,
 )
@@ -530,6 +531,7 @@ def _load(claim: _Claim) -> Starlette:
     rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
     authentication.install(app, metrics=claim.metrics)
     audit.install(app, permission=claim.audit_permission)
+    request_turns.install(app, claim.options.tenant_key)
     openapi.install(app, page=claim.docs_page)
     public_url.install(claim.public_url)
     webhooks.install()

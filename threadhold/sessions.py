@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import orjson
@@ -104,6 +105,11 @@ class Session:
 _open: set[Session] = set()
 # By key: until when the answer is used, by `time.monotonic`, and the answer.
 _known: dict[str, tuple[float, bool]] = {}
+# The look-ups under way. Requests with the same token share one of their loop, because a burst of them
+# would make all others wait for the database.
+_under_way: dict[tuple[asyncio.AbstractEventLoop, frozenset[str]], asyncio.Task[set[str]]] = {}
+# How often the answers were forgotten: a look-up that began earlier must not be remembered.
+_forgotten = 0
 
 
 def begin(scope: Mapping[str, Any], *, expires_at: float, targets: Collection[Target]) -> None:
@@ -129,18 +135,47 @@ async def is_revoked(targets: Collection[Target]) -> bool:
     now = time.monotonic()
     answers = {key: _known[key][1] for key in keys if _known.get(key, (0.0, False))[0] > now}
     if missing := keys - answers.keys():
-        found = await _look_up(missing)
+        found = await _look_up_together(frozenset(missing))
         answers |= {key: key in found for key in missing}
     return any(answers.values())
 
 
+async def _look_up_together(keys: frozenset[str]) -> set[str]:
+    place = asyncio.get_running_loop(), keys
+    task = _under_way.get(place)
+    if task is None:
+        task = _under_way[place] = asyncio.create_task(_look_up(keys))
+        task.add_done_callback(partial(_finish, place))
+    # The others go on if this request is cancelled.
+    return await asyncio.shield(task)
+
+
+def _finish(
+    place: tuple[asyncio.AbstractEventLoop, frozenset[str]], task: asyncio.Task[set[str]]
+) -> None:
+    if _under_way.get(place) is task:
+        del _under_way[place]
+    if not task.cancelled():
+        # Mark it as retrieved: all requests may have been cancelled.
+        task.exception()
+
+
 async def _look_up(keys: Collection[str]) -> set[str]:
-    until = time.monotonic() + CHECK_SECONDS
+    until, forgotten = time.monotonic() + CHECK_SECONDS, _forgotten
     found = await revocations.find(keys)
-    if len(_known) + len(keys) > _MAX_KNOWN:
-        _known.clear()
-    _known.update({key: (until, key in found) for key in keys})
+    if forgotten == _forgotten:
+        if len(_known) + len(keys) > _MAX_KNOWN:
+            _known.clear()
+        _known.update({key: (until, key in found) for key in keys})
     return found
+
+
+def _forget() -> None:
+    """Forget all answers, also those that are on their way."""
+    global _forgotten
+    _forgotten += 1
+    _known.clear()
+    _under_way.clear()
 
 
 async def revoke(
@@ -162,7 +197,7 @@ async def revoke(
         The number of crons that were disabled.
     """
     disabled = await revocations.revoke(target, seconds=seconds, reason=reason, owner=owner)
-    _known.clear()
+    _forget()
     for session in list(_open):
         session.check({target.key})
     return disabled
@@ -171,7 +206,7 @@ async def revoke(
 async def lift(target: Target) -> bool:
     """Remove a revocation, and return whether there was one. Crons stay disabled."""
     found = await revocations.lift(target)
-    _known.clear()
+    _forget()
     return found
 
 
@@ -183,7 +218,7 @@ async def listed() -> list[dict[str, Any]]:
 @asynccontextmanager
 async def watching() -> AsyncIterator[None]:
     """End open sessions that expire or are revoked, within the block."""
-    _known.clear()
+    _forget()
     task = asyncio.create_task(_watch(), name="sessions")
     try:
         yield

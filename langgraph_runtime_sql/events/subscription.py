@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Protocol, Self
 
+from langgraph_runtime_sql import pacing
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.events.event import START, Event, Order, lost
@@ -15,6 +16,9 @@ from langgraph_runtime_sql.events.stream_key import StreamKey
 
 # The limit of live events that a reader has not read yet.
 WAITING_BYTES = 32 * 2**20
+# What a reader makes of an event takes about this time on the loop, in milliseconds, and more if the
+# event is large.
+EVENT_MS, MS_A_BYTE = 0.05, 1e-5
 
 
 class Source(Protocol):
@@ -75,6 +79,7 @@ class Subscription:
         self.broken = self.by_creator = self.dropped = False
         self._source, self._began = source, elapsed()
         self._loop = asyncio.get_running_loop()
+        self._pacer = pacing.of(self._loop)
         self._thread = threading.get_ident()
         self._events: deque[Event] = deque()
         # The position of the last event that was queued, and whether the next ones are in the log.
@@ -91,6 +96,8 @@ class Subscription:
         self._again = False
         # Only the publisher writes `_pushed`, only the reader `_read`, so neither needs a lock.
         self._pushed = self._read = 0
+        # What the reader has made of the last event is paid with the next turn.
+        self._last_size = 0
         self._waiter: asyncio.Future[None] | None = None
 
     def push(self, event: Event) -> None:
@@ -166,15 +173,31 @@ class Subscription:
     async def get(self, timeout: float | None = None) -> Event | None:
         """Return the next event, or None after `timeout` seconds or if no more events come.
 
+        An event takes a turn of the loop.
+
         Raises:
             DatabaseOutage: the database cannot be used, so the events may not come for long.
         """
+        while await self._has_events(timeout):
+            if not self._pacer.take(cost := EVENT_MS + self._last_size * MS_A_BYTE):
+                await self._pacer.turn(self.key.tenant, self.topic, cost)
+                # The events may have been dropped meanwhile, because this reader is too slow.
+                if not self._events:
+                    continue
+            event = self._events.popleft()
+            self._read += event.size
+            self._last_size = event.size
+            return event
+        return None
+
+    async def _has_events(self, timeout: float | None) -> bool:
+        """Wait for events. Return False after `timeout` seconds or if no more events come."""
         while not self._events:
             if self._is_behind:
                 await self._catch_up()
                 continue
             if self.dropped:
-                return None
+                return False
             left = self._source.outage.stream_seconds(self._began) if timeout != 0 else None
             is_last = left is None or (timeout is not None and timeout < left)
             self._waiter = self._loop.create_future()
@@ -187,12 +210,10 @@ class Subscription:
                     await self._waiter
             except TimeoutError:
                 if is_last:
-                    return None
+                    return False
             finally:
                 self._waiter = None
-        event = self._events.popleft()
-        self._read += event.size
-        return event
+        return True
 
     async def _catch_up(self) -> None:
         """Read a page of the log, and go live after the last page."""

@@ -154,3 +154,38 @@ def test_keys_of_different_targets_differ() -> None:
         Target(tenant="a.b", subject="c"),
     ]
     assert len({target.key for target in targets}) == len(targets)
+
+
+async def test_requests_with_one_token_share_a_look_up_until_something_is_revoked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[asyncio.Future[set[str]]] = []
+
+    async def find(keys: Any) -> set[str]:
+        asked.append(asyncio.get_running_loop().create_future())
+        return await asked[-1]
+
+    async def lift(target: Target) -> bool:
+        return True
+
+    monkeypatch.setattr(revocations, "find", find)
+    monkeypatch.setattr(revocations, "lift", lift)
+    monkeypatch.setattr(sessions, "_known", {})
+    first = [asyncio.create_task(sessions.is_revoked([TOKEN])) for _ in range(50)]
+    while not asked:
+        await asyncio.sleep(0)
+    assert len(asked) == 1
+    # The others go on without the request that was first.
+    first[0].cancel()
+    # What is changed now, the look-up under way may not have seen.
+    await sessions.lift(Target(token_id="other"))
+    later = asyncio.create_task(sessions.is_revoked([TOKEN]))
+    while len(asked) < 2:
+        await asyncio.sleep(0)
+    asked[1].set_result({TOKEN.key})
+    assert await later
+    asked[0].set_result(set())
+    answers = await asyncio.gather(*first, return_exceptions=True)
+    assert len(asked) == 2
+    assert answers[1:] == [False] * 49
+    assert await sessions.is_revoked([TOKEN])
