@@ -51,6 +51,10 @@ class DatabaseTooNew(RuntimeSqlError):
     """A newer version of this package has migrated the database."""
 
 
+class UngatedWrite(RuntimeSqlError):
+    """A write in a client's request did not pass the gate: `gate.writes` must admit it."""
+
+
 class DatabaseIncomplete(RuntimeSqlError):
     """A move into this database was not finished."""
 

@@ -8,7 +8,6 @@ the request. Hooks are plain functions and must not wait.
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from langgraph_runtime_sql.database.schema import (
 )
 from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption.documents import moved_to_tenant
+from langgraph_runtime_sql.gate.caller import Caller
 from langgraph_runtime_sql.request_context import request_note
 from langgraph_runtime_sql.search import metadata_index, thread_query
 from langgraph_runtime_sql.tenancy import scope, tenants
@@ -87,21 +87,6 @@ class Reject(HTTPException):
         # MCP, A2A and event streams format errors themselves, and show only this text.
         detail = self.body.get("detail") or self.body.get("error") or "Refused"
         super().__init__(status, str(detail))
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The authenticated caller of a request.
-
-    Attributes:
-        identity: The user's identity, or None without authentication.
-        user: The authenticated user object, or None.
-        note: The note of the host's middleware about the request, set with `request_note`.
-    """
-
-    identity: str | None = None
-    user: Any = None
-    note: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Transaction:

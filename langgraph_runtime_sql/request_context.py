@@ -5,11 +5,12 @@ this package take arguments instead.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from langgraph_runtime_sql.claim import Claim
+from langgraph_runtime_sql.errors import UngatedWrite
 
 # Types that lie above this module are named in the docstrings: `Connection`, `Scope`, `Batch` and
 # `Firing`. Their owners annotate what they read.
@@ -74,6 +75,52 @@ patient: ContextVar[bool] = ContextVar("patient", default=False)
 
 `database.outage.waited_for` sets it for the platform's own tasks, and so for runs. `Database` reads it.
 """
+
+NOTHING = ""
+admitted: ContextVar[str | None] = ContextVar("admitted", default=None)
+"""What the task may write for the client whose request it handles; None outside of requests.
+
+The name of an operation, of an `OwnWrite`, or `NOTHING`, with which `Database` refuses to write.
+`gate.writes` says who sets it.
+"""
+
+OwnWrite = Literal["audit", "events", "expiry", "health", "keys", "product", "result"]
+"""A write of the server itself, which a client's request causes but does not ask for.
+
+- `audit`: the entry of a refused request.
+- `events`: the event log, and the places of events in it.
+- `expiry`: the new expiry of items that were read.
+- `health`: the check that the database accepts writes.
+- `keys`: a tenant's key for encryption.
+- `product`: what a host's own route corrects in its tables, such as the status of a run that is over.
+- `result`: the deletion of a stateless run's result that was read.
+"""
+
+
+@contextmanager
+def admitting(name: str) -> Iterator[None]:
+    """Set `admitted` in the block and in the tasks started in it."""
+    token = admitted.set(name)
+    try:
+        yield
+    finally:
+        admitted.reset(token)
+
+
+def require_admission() -> None:
+    """Refuse a write in a client's request that nothing has admitted.
+
+    Raises:
+        UngatedWrite: nothing has.
+    """
+    if admitted.get() == NOTHING:
+        raise UngatedWrite
+
+
+def own_write(name: OwnWrite) -> AbstractContextManager[None]:
+    """Let the block do a write of the server itself."""
+    return admitting(name)
+
 
 _note: ContextVar[Mapping[str, Any] | None] = ContextVar("request_note", default=None)
 

@@ -86,8 +86,9 @@ class ProductDatabase:
     @contextmanager
     def write(self, tenant: str | None = None) -> Iterator[Connection]:
         """Open a write transaction of a tenant. It commits at the end, and rolls back on an
-        exception.
+        exception. In a client's request, the guard must admit it.
         """
+        _guard()
         with self.engine.begin() as connection:
             hold(connection, tenant)
             yield connection
@@ -114,6 +115,11 @@ class ProductDatabase:
         self.engine.dispose()
 
 
+def _admits_all() -> None:
+    """Admit a write: without a server, nobody asks for it."""
+
+
+_guard: Callable[[], None] = _admits_all
 _chosen: str | None = None
 _opened: dict[str, ProductDatabase] = {}
 _opening = threading.Lock()
@@ -123,6 +129,12 @@ def use(url: str | None) -> None:
     """Use the database at `url` from now on. None: the one of `DATABASE_URL`."""
     global _chosen
     _chosen = url
+
+
+def guard(admits: Callable[[], None]) -> None:
+    """Call `admits` before each write from now on. It raises if the caller's task may not write."""
+    global _guard
+    _guard = admits
 
 
 def database() -> ProductDatabase:

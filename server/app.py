@@ -12,6 +12,7 @@ from server.settings import Settings
 from server.thread_tables import THREAD_TABLES
 from threadhold import LangGraphPlatform, host
 from threadhold.config_file import read_config
+from threadhold.gate import require_admission
 from threadhold.host import AuthenticationMissing, Limits
 
 
@@ -34,6 +35,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     platform = create_platform(settings, studio=studio)
     check_graphs(platform.config.graphs)
     product_database.use(settings.database_url)
+    product_database.guard(require_admission)
     products = Middleware(
         ProductRoutes,
         max_body_bytes=settings.max_body_bytes,

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from langgraph_runtime_sql.gate.handlers import user_fields
+from langgraph_runtime_sql.gate.caller import user_fields
 
 Schemas = dict[str, Any]
 Make = Callable[[Any], Schemas]

@@ -43,6 +43,7 @@ from threadhold import (
     message_json,
     sessions,
     start_errors,
+    store_events,
     stream_codec,
 )
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
@@ -536,6 +537,7 @@ def _load(claim: _Claim) -> Starlette:
     public_url.install(claim.public_url)
     webhooks.install()
     message_json.install()
+    store_events.install()
     stream_codec.install()
     stream_ends.install()
     graph_schemas.install()

@@ -1,7 +1,7 @@
 """Recorder: turn the notes of an operation into audit entries, before its commit."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -40,7 +40,7 @@ async def write(database: Database, actor: Actor, note: Note) -> None:
     """Write an entry in a transaction of its own."""
     if process.configuration().options.audit:
         log = logs.of(database)
-        with scope.within(scope.EVERYTHING):
+        with scope.within(scope.EVERYTHING), request_context.own_write("audit"):
             await database.write(lambda conn: log.append(conn, actor, [note]))
 
 
@@ -68,6 +68,14 @@ def of_user(origin: Actor, user: Any, permissions: Any) -> Actor:
         method=origin.method,
         route=origin.route,
     )
+
+
+def of_scope(origin: Actor, asgi_scope: Mapping[str, Any]) -> Actor:
+    """Return `origin` with the user of an ASGI scope, if its request was authenticated."""
+    user, credentials = asgi_scope.get("user"), asgi_scope.get("auth")
+    if user is None or identity_of(user) is None:
+        return origin
+    return of_user(origin, user, getattr(credentials, "scopes", ()))
 
 
 def identity_of(user: Any) -> str | None:

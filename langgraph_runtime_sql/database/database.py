@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import literal, select
 
+from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.database.answer import Answer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.outage import Outage
@@ -199,13 +200,15 @@ class Database:
         """Run `fn(conn)` in one transaction; return once it is committed.
 
         An exception of `fn` rolls it back and is raised here. During an outage, a task within
-        `outage.waited_for` waits, and `fn` runs again.
+        `outage.waited_for` waits, and `fn` runs again. `UngatedWrite` is raised in a client's request
+        that has not been admitted to write.
 
         Args:
             fn: The operation.
             urgent: Do not wait for other writes, which may all wait for a lock. For operations
                 with a deadline that wait for no such lock themselves.
         """
+        request_context.require_admission()
         recorded: Callable[[Connection], T] = self._recording(fn)
         if (timings := self._timings) is None:
             return await self._patiently(self._engine.submit_write, recorded, urgent=urgent)
@@ -225,6 +228,7 @@ class Database:
 
     def write_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `write`, blocking a thread without an event loop."""
+        request_context.require_admission()
         recorded: Callable[[Connection], T] = self._recording(fn)
         return self._blocking(self._engine.submit_write, recorded)
 
@@ -275,7 +279,8 @@ class Database:
         self._engine.look()
         self.outage.refuse()
         await self.read(lambda conn: conn.scalar(_PING))
-        await self.write(lambda conn: conn.scalar(_PING))
+        with request_context.own_write("health"):
+            await self.write(lambda conn: conn.scalar(_PING))
 
 
 async def _outcome(submit: Submit, fn: Callable[[Connection], T], **options: bool) -> T:

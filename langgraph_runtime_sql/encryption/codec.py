@@ -5,7 +5,7 @@ transaction of its own. Afterwards `seal` works without the database, so it may 
 transaction on another connection.
 """
 
-from langgraph_runtime_sql import process
+from langgraph_runtime_sql import process, request_context
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.encryption import documents, envelope, keys, master
@@ -24,14 +24,16 @@ async def prepare(tenant: str | None) -> None:
     """
     database: Database = process.current().database
     if master.active() and keys.of(database).cached(tenant or NO_TENANT) is None:
-        await database.write(lambda conn: _load(conn, tenant))
+        with request_context.own_write("keys"):
+            await database.write(lambda conn: _load(conn, tenant))
 
 
 def prepare_sync(tenant: str | None) -> None:
     """Load the tenant's key as `prepare` does, blocking a thread without an event loop."""
     database: Database = process.current().database
     if master.active() and keys.of(database).cached(tenant or NO_TENANT) is None:
-        database.write_sync(lambda conn: _load(conn, tenant))
+        with request_context.own_write("keys"):
+            database.write_sync(lambda conn: _load(conn, tenant))
 
 
 def _load(conn: Connection, tenant: str | None) -> None:

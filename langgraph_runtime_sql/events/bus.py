@@ -31,6 +31,7 @@ from langgraph_runtime_sql.events.subscription import Subscription
 from langgraph_runtime_sql.events.tasks import end_all
 from langgraph_runtime_sql.events.topic import Topic, Topics
 from langgraph_runtime_sql.events.writer import Writer
+from langgraph_runtime_sql.request_context import own_write
 from langgraph_runtime_sql.tenancy import scope
 
 logger = logging.getLogger(__name__)
@@ -287,7 +288,7 @@ class LocalBus:
             if not (writers or others):
                 return
             try:
-                with scope.within(scope.EVERYTHING):
+                with scope.within(scope.EVERYTHING), own_write("events"):
                     await self._database.write(partial(self._flush, writers, others))
             except BaseException:
                 with self.lock:

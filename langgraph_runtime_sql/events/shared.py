@@ -32,6 +32,7 @@ from langgraph_runtime_sql.events.subscription import Subscription
 from langgraph_runtime_sql.events.topic import Topic
 from langgraph_runtime_sql.events.wire import EventWire, Message
 from langgraph_runtime_sql.events.writer import Writer
+from langgraph_runtime_sql.request_context import own_write
 from langgraph_runtime_sql.tenancy import scope
 
 logger = logging.getLogger(__name__)
@@ -382,7 +383,7 @@ class SharedBus(LocalBus):
             waiting = log.take_waiting(conn, thread_id)
             conn.after_commit(lambda: self._take_over(topic.key, waiting))
 
-        with scope.within(scope.EVERYTHING):
+        with scope.within(scope.EVERYTHING), own_write("events"):
             await self._database.write(fn)
 
     def claimed(self, conn: Connection, key: StreamKey, run: Row) -> None:
@@ -405,7 +406,7 @@ class SharedBus(LocalBus):
     async def _place_rest(self, thread: StreamKey) -> None:
         """Place the events that still wait on a thread whose run has ended."""
         try:
-            with scope.within(scope.EVERYTHING):
+            with scope.within(scope.EVERYTHING), own_write("events"):
                 await self._database.write(lambda conn: self._place(conn, thread, []))
         except RuntimeSqlError as error:
             logger.warning("Events of a thread wait for its next run: %s", error)

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.gate import state_keys
@@ -29,7 +29,7 @@ async def check(
     """
     if not state_keys.must_check(payload.get("command")):
         return None
-    row = await runtime.current().database.read(find_assistant)
+    row = await process.current().database.read(find_assistant)
     if row is None:
         return None
     config = {**row["config"], **(payload.get("config") or {})}

@@ -1,34 +1,34 @@
-"""Handlers: ask the project's authorization handlers, and say who asks."""
+"""Handlers: ask the project's authorization handlers whether a caller may do something."""
 
 from typing import Any
 
-from langgraph_runtime_sql import request_context
-from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.gate.operations import Operation
 
 Filter = dict[str, Any] | None
 
 
-async def authorize(ctx: Any, resource: str, action: str, value: dict[str, Any]) -> Filter:
-    """Call the host's handler for `resource.action`.
+async def ask(ctx: Any, operation: Operation, value: dict[str, Any]) -> Filter:
+    """Call the project's handler for the event of an operation.
 
     Args:
+        ctx: The caller's `AuthContext`; None for that of the request.
+        operation: What the caller asks for. Without an event, nobody is asked.
         value: The request. The handler may change `value["metadata"]` in place.
 
     Returns:
-        A filter on the metadata of the rows that the caller may use, or None.
+        The handler's filter, or None.
 
     Raises:
-        HTTPException: the handler refused, or its filter is invalid.
+        HTTPException: the handler refused.
     """
     from langgraph_api.auth.custom import handle_event
     from langgraph_api.utils import get_auth_ctx
     from langgraph_sdk import Auth
 
     base = ctx or get_auth_ctx()
-    if base is None:
+    if base is None or operation.event is None:
         return None
+    resource, action = operation.event
     context = Auth.types.AuthContext(
         user=base.user,
         permissions=base.permissions,
@@ -36,36 +36,4 @@ async def authorize(ctx: Any, resource: str, action: str, value: dict[str, Any])
         action=action,  # type: ignore[arg-type]
     )
     permitted = await handle_event(context, value)
-    filters.validate(permitted)
     return dict(permitted) if permitted else None
-
-
-def caller(ctx: Any = None) -> Caller:
-    """Return the caller of the request, for hooks."""
-    from langgraph_api.utils import get_auth_ctx, get_user_id
-
-    base = ctx or get_auth_ctx()
-    if base is None:
-        return Caller(note=request_context.note())
-    return Caller(identity=get_user_id(base.user), user=base.user, note=request_context.note())
-
-
-def permissions(ctx: Any = None) -> frozenset[str]:
-    """Return the permissions of the caller of the request."""
-    from langgraph_api.utils import get_auth_ctx
-
-    base = ctx or get_auth_ctx()
-    return frozenset() if base is None else frozenset(map(str, base.permissions or ()))
-
-
-def user_fields(user: Any) -> Row:
-    """Return an authenticated user as a dict, because a user object is not stored as JSON."""
-    for name in ("model_dump", "dict"):
-        export = getattr(user, name, None)
-        if callable(export):
-            return dict(export())
-    return {
-        "identity": user.identity,
-        "is_authenticated": user.is_authenticated,
-        "display_name": user.display_name,
-    }

@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql import process
 
 GOTO = "threads:goto"
 """The permission to let a run continue at a node of the client's choice."""
@@ -20,7 +20,7 @@ GOTO = "threads:goto"
 
 def limited() -> bool:
     """Return whether clients may write only the keys of a graph's input."""
-    return runtime.current().options.state_keys == "input"
+    return process.current().options.state_keys == "input"
 
 
 def must_check(command: Any) -> bool:

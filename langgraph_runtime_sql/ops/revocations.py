@@ -13,9 +13,12 @@ from typing import Any
 from sqlalchemy import bindparam, or_, select
 
 from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons, revocations
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.gate import writes
+from langgraph_runtime_sql.gate.operations import REVOCATION_CREATE, REVOCATION_LIFT, Operation
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import scope
 
@@ -92,9 +95,10 @@ async def revoke(
             "expires_at": None if seconds is None else now + timedelta(seconds=seconds),
         }
         conn.execute(_INSERT, entry)
+        conn.notes.append(_note(REVOCATION_CREATE, target))
         return _disable(conn, owner) if owner else 0
 
-    with scope.within(scope.EVERYTHING):
+    with scope.within(scope.EVERYTHING), writes.checked(REVOCATION_CREATE):
         return await runtime.current().database.write(fn)
 
 
@@ -109,10 +113,19 @@ async def lift(target: Target) -> bool:
     """Remove an entry, and return whether there was one. Crons stay disabled."""
 
     def fn(conn: Connection) -> bool:
-        return bool(conn.execute(_DELETE, {"revoked": target.key}))
+        lifted = bool(conn.execute(_DELETE, {"revoked": target.key}))
+        if lifted:
+            conn.notes.append(_note(REVOCATION_LIFT, target))
+        return lifted
 
-    with scope.within(scope.EVERYTHING):
+    with scope.within(scope.EVERYTHING), writes.checked(REVOCATION_LIFT):
         return await runtime.current().database.write(fn)
+
+
+def _note(operation: Operation, target: Target) -> Note:
+    named = {"tenant": target.tenant, "user": target.subject, "token_id": target.token_id}
+    detail = {name: value for name, value in named.items() if value is not None}
+    return Note(operation.kind, None, operation.action, tenant=target.tenant, detail=detail)
 
 
 async def find(keys: Collection[str]) -> set[str]:

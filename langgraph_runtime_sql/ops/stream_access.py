@@ -12,15 +12,15 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
-from langgraph_runtime_sql.gate.handlers import Filter
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.tenancy import scope
 
 
-def is_restricted(permitted: Filter) -> bool:
+def is_restricted(visible: Visible) -> bool:
     """Return whether a filter or the tenant hides anything from the caller."""
-    return bool(permitted) or not sees_everything()
+    return visible.is_limited or not sees_everything()
 
 
 def sees_everything() -> bool:
@@ -39,12 +39,12 @@ async def key_of(thread_id: UUID, run_id: Any = THREAD) -> StreamKey:
 
 
 async def find_run(
-    thread_id: UUID, run_id: UUID, permitted: Filter, *, may_be_gone: bool = False
+    thread_id: UUID, run_id: UUID, visible: Visible, *, may_be_gone: bool = False
 ) -> StreamKey | None:
     """Return the stream key of a run that the caller can see in a thread, or None.
 
     Args:
-        permitted: The filter of the host's handler.
+        visible: What the caller may see.
         may_be_gone: Whether to return None if the thread is missing.
 
     Raises:
@@ -52,7 +52,7 @@ async def find_run(
     """
 
     def fn(conn: Connection) -> StreamKey | None:
-        if permitted and thread_rows.find_permitted(conn, thread_id, permitted) is None:
+        if visible.is_limited and thread_rows.find_visible(conn, thread_id, visible) is None:
             if may_be_gone and thread_rows.find(conn, thread_id) is None:
                 return None
             raise HTTPException(404, "Thread not found")
@@ -69,12 +69,12 @@ class Admission:
 
     Args:
         thread_id: The thread.
-        permitted: The filter of the host's handler.
+        visible: What the caller may see.
     """
 
-    def __init__(self, thread_id: UUID, permitted: Filter) -> None:
-        self._thread_id, self._permitted = thread_id, permitted
-        self._admits_all = not is_restricted(permitted)
+    def __init__(self, thread_id: UUID, visible: Visible) -> None:
+        self._thread_id, self._visible = thread_id, visible
+        self._admits_all = not is_restricted(visible)
         self._admitted: set[str] = set()
 
     async def admits(self, run_id: str, *, is_last: bool = False) -> bool:
@@ -95,7 +95,7 @@ class Admission:
         return True
 
     def _sees(self, conn: Connection, run_id: str) -> bool:
-        if thread_rows.find_permitted(conn, self._thread_id, self._permitted) is None:
+        if thread_rows.find_visible(conn, self._thread_id, self._visible) is None:
             return False
         if run_id == THREAD:
             return True

@@ -13,6 +13,7 @@ import structlog
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from langgraph_runtime_sql import clock, process
+from langgraph_runtime_sql.gate.writes import by_project, own_write
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.batch import Batch, expiry, tables_of
 from langgraph_runtime_sql.store.index import Index
@@ -57,11 +58,13 @@ class SqlStore(BaseStore):
         if batch.searches:
             results = database.search_sync(batch.read, ADVICE)
         elif batch.writes:
-            return database.write_sync(batch.write)
+            with by_project():
+                return database.write_sync(batch.write)
         else:
             results = database.read_sync(batch.read)
         if batch.writes or batch.to_refresh:
-            database.write_sync(batch.finish)
+            with by_project() if batch.writes else own_write("expiry"):
+                database.write_sync(batch.finish)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -78,11 +81,13 @@ class SqlStore(BaseStore):
         if batch.searches:
             results = await database.search(batch.read, ADVICE)
         elif batch.writes:
-            return await database.write(batch.write)
+            with by_project():
+                return await database.write(batch.write)
         else:
             results = await database.read(batch.read)
         if batch.writes or batch.to_refresh:
-            await database.write(batch.finish)
+            with by_project() if batch.writes else own_write("expiry"):
+                await database.write(batch.finish)
         return results
 
     def ensure_schema(self, raw: sqlite3.Connection) -> None:

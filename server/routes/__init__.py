@@ -29,6 +29,7 @@ from server.routes import (
 )
 from server.routes.forwarding import Request
 from threadhold import hooks
+from threadhold.gate import client_request
 from threadhold.host import (
     NO_IDEMPOTENCY_KEY,
     OPENAPI_PATHS,
@@ -130,7 +131,8 @@ class ProductRoutes:
         route_names.note(scope, template, names)
         # The platform handles its own errors. Errors of the handlers here happen outside of it.
         answer = ErrorBoundary(partial(self._answer, handler, names))
-        await answer(scope, receive, send)
+        with client_request(scope, template):
+            await answer(scope, receive, send)
 
     async def _answer(
         self, handler: Handler, names: dict[str, str], scope: Scope, receive: Receive, send: Send

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
 from contexts.policy_status import PolicyStatus
+from server.operations import FEEDBACK_PUT
 from server.routes.conversation import Json, find_thread
 from server.routes.export import GRAPH, tenant_of
 from server.routes.forwarding import Answer, Request, read_body
@@ -76,11 +77,13 @@ async def say(request: Request) -> None:
             {"detail": "The thread has no such candidate"}, search.like, status=404
         )
         return
-    if body.verdict is None:
-        await feedback.forget(search.tenant_id, search.rule_name, [body.key])
-    else:
-        given = (search.tenant_id, search.rule_name, body.verdict, found)
-        await feedback.save(*given, reason=body.reason)
+    said = {"candidate": body.key, "verdict": body.verdict}
+    async with request.writing(FEEDBACK_PUT, **request.names, **said):
+        if body.verdict is None:
+            await feedback.forget(search.tenant_id, search.rule_name, [body.key])
+        else:
+            given = (search.tenant_id, search.rule_name, body.verdict, found)
+            await feedback.save(*given, reason=body.reason)
     await request.answer(await _view(search), search.like)
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from my_agent.user import LOCAL, User
+from server.operations import NOTE_ADD
 from server.project import has_our_identity
 from server.routes.conversation import Json, find_thread
 from server.routes.forwarding import Answer, Request, read_body
@@ -212,9 +213,10 @@ async def add_notes(access: Access) -> None:
     notes = [new(NoteAdded(author=access.user.user_id[:80], text=e.text)) for e in body.events]
     tenant, session = access.user.tenant_id, access.session
     try:
-        done = await _write(
-            access, lambda conn: log.append(conn, tenant, session, notes, expected=expected)
-        )
+        async with access.request.writing(NOTE_ADD, thread_id=session, notes=len(notes)):
+            done = await _write(
+                access, lambda conn: log.append(conn, tenant, session, notes, expected=expected)
+            )
     except log.Conflict as error:
         refusal = {
             "error": "conflict",

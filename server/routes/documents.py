@@ -7,13 +7,16 @@ answer is a stream of `progress` events and then `document` or `error`.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.responses import JSONResponse, Response
 
 from my_agent.turns import Turns
+from server.operations import DOCUMENT_DELETE, DOCUMENT_PUT
 from server.routes.events import CONTENT_TYPE, Event
 from server.routes.export import tenant_of
 from server.routes.forwarding import Answer, Request
@@ -70,8 +73,9 @@ async def upload(request: Request) -> None:
         await request.answer({"detail": problem}, like, status=422)
         return
     progress = _Progress(tenant, name)
-    # If the client disconnects, the document is stored all the same.
-    stored = asyncio.create_task(_store(tenant, name, request.body, progress))
+    async with request.writing(DOCUMENT_PUT, name=name):
+        # If the client disconnects, the document is stored all the same.
+        stored = asyncio.create_task(_store(tenant, name, request.body, progress))
     _storing.add(stored)
     stored.add_done_callback(_storing.discard)
     streams = _wants_events(request)
@@ -126,8 +130,10 @@ async def _store(tenant: str, name: str, content: bytes, progress: "_Progress") 
     from my_agent.chat.documents import uploads
 
     steps = uploads.store(tenant, name, content)
+    # The thread's own context knows neither the request nor what it may write.
+    step = partial(copy_context().run, next, steps, None)
     try:
-        while (done := await _turns.run(tenant, lambda: next(steps, None))) is not None:
+        while (done := await _turns.run(tenant, step)) is not None:
             progress.put_nowait(done)
         return await asyncio.to_thread(uploads.find, tenant, name)
     finally:
@@ -203,7 +209,11 @@ async def delete(request: Request) -> None:
         return
     tenant, like = permitted
     name = request.names["name"]
-    if uploads.find_problem(name) or not await asyncio.to_thread(uploads.delete, tenant, name):
+    deleted = False
+    if not uploads.find_problem(name):
+        async with request.writing(DOCUMENT_DELETE, name=name):
+            deleted = await asyncio.to_thread(uploads.delete, tenant, name)
+    if not deleted:
         detail = "You have no uploaded document with this name"
         await request.answer({"detail": detail}, like, status=404)
         return

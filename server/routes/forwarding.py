@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from threadhold import gate
+from threadhold.gate import Operation
 from threadhold.host import route_names
 
 # A body that is too large is read up to this multiple of the limit. Clients that send their whole
@@ -70,6 +73,7 @@ class Request:
         is_too_large: Whether the body exceeds the limit.
         body: The part of the body that has been kept.
         names: The values of the path's parameters.
+        accepted: The scope of the caller's last request that the platform has not refused.
     """
 
     _app: ASGIApp
@@ -80,6 +84,7 @@ class Request:
     is_complete: bool
     is_too_large: bool
     names: dict[str, str] = field(default_factory=dict)
+    accepted: Scope = field(default_factory=dict)
 
     @classmethod
     async def read(
@@ -140,11 +145,26 @@ class Request:
             body: The body, which is sent as JSON. None: no body.
         """
         answer = Answer()
-        await self.forward(method, path, body, answer.take)
+        scope = await self.forward(method, path, body, answer.take)
+        if answer.status < 400:
+            self.accepted = scope
         return answer
 
-    async def forward(self, method: str, path: str, body: Any, send: Send) -> None:
-        """Send another request as `call` does, and pass each message of the answer to `send`."""
+    def writing(self, operation: Operation, **detail: Any) -> AbstractAsyncContextManager[None]:
+        """Let the block write to the graphs' tables for the caller, whom the platform has accepted.
+
+        Args:
+            operation: What the caller asks for, and may do.
+            **detail: Facts for the audit log.
+        """
+        return gate.admitted(operation, self.accepted, **detail)
+
+    async def forward(self, method: str, path: str, body: Any, send: Send) -> Scope:
+        """Send another request as `call` does, and pass each message of the answer to `send`.
+
+        Returns:
+            The scope of the request, to which the platform adds the user.
+        """
         content = b"" if body is None else json.dumps(body).encode()
         headers = [pair for pair in self.scope["headers"] if pair[0].lower() not in _NOT_FORWARDED]
         headers += [
@@ -165,6 +185,7 @@ class Request:
             await self._app(scope, _replay([message], self._receive), send)
         finally:
             route_names.note_user(self.scope, scope)
+        return scope
 
     async def forward_unless(self, status: int, path: str, body: Any) -> Answer | None:
         """Send a POST to the platform and pass on its answer, unless it has the status `status`.

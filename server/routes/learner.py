@@ -5,6 +5,7 @@ the mistakes that are due, and `POST /tutor/exercises/{mistake_id}` answers one.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -12,10 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from my_agent.user import LOCAL, User
+from server.operations import EXERCISE_ANSWER, MISTAKE_DELETE, PROFILE_DELETE, PROFILE_UPDATE
 from server.project import has_our_identity
 from server.routes.conversation import Json
 from server.routes.forwarding import Answer, Request, read_body
 from threadhold import LangGraphPlatform
+from threadhold.gate import Operation
 
 # Mistakes of a profile, and exercises of an answer.
 MOST_MISTAKES, MOST_EXERCISES = 500, 20
@@ -70,7 +73,7 @@ async def change(request: Request) -> None:
         learner.change(connection, user, values)
         return dict(learner.find(connection, user))
 
-    await _answer(request, write, writes=True)
+    await _answer(request, write, PROFILE_UPDATE)
 
 
 async def erase(request: Request) -> None:
@@ -80,7 +83,7 @@ async def erase(request: Request) -> None:
     def write(connection: Connection, user: User) -> Json:
         return {"erased_mistakes": learner.forget(connection, user)}
 
-    await _answer(request, write, writes=True)
+    await _answer(request, write, PROFILE_DELETE)
 
 
 async def erase_mistake(request: Request) -> None:
@@ -92,7 +95,7 @@ async def erase_mistake(request: Request) -> None:
     def write(connection: Connection, user: User) -> Json | None:
         return {"erased_mistakes": 1} if learner.forget_mistake(connection, user, name) else None
 
-    await _answer(request, write, writes=True)
+    await _answer(request, write, MISTAKE_DELETE)
 
 
 async def exercises(request: Request) -> None:
@@ -134,7 +137,7 @@ async def practise(request: Request) -> None:
             "due": graded.due.isoformat(),
         }
 
-    await _answer(request, write, writes=True)
+    await _answer(request, write, EXERCISE_ANSWER)
 
 
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
@@ -148,9 +151,17 @@ ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
 
 
 async def _answer(
-    request: Request, work: Callable[[Connection, User], Json | None], *, writes: bool = False
+    request: Request,
+    work: Callable[[Connection, User], Json | None],
+    operation: Operation | None = None,
 ) -> None:
-    """Answer with the result of `work` for the caller; 404 for None."""
+    """Answer with the result of `work` for the caller; 404 for None.
+
+    Args:
+        request: The request.
+        work: Reads or writes the caller's rows.
+        operation: What it writes; None if it reads.
+    """
     # Imported here so that the server starts without loading the tutor.
     import asyncio
 
@@ -166,7 +177,10 @@ async def _answer(
         await request.pass_on()
         return
     opened = await asyncio.to_thread(database)
-    found = await opened.run(lambda each: work(each, user), user.tenant_id, write=writes)
+    async with nullcontext() if operation is None else request.writing(operation, **request.names):
+        found = await opened.run(
+            lambda each: work(each, user), user.tenant_id, write=operation is not None
+        )
     await _respond(request, found, probe)
 
 

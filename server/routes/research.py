@@ -14,10 +14,12 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from server.operations import PROJECT_CREATE, PROJECT_UPDATE
 from server.routes.conversation import Json, find_thread
 from server.routes.export import tenant_of
 from server.routes.forwarding import Answer, Request, read_body
 from threadhold import LangGraphPlatform
+from threadhold.gate import own_write
 
 if TYPE_CHECKING:
     from my_agent.research.projects import Key, Project
@@ -101,7 +103,8 @@ async def start(request: Request) -> None:
         return
     # That of the first request, if this one repeats it.
     key = projects.Key(tenant_id, str(made.content["thread_id"]))
-    await projects.create(key, question)
+    async with request.writing(PROJECT_CREATE, project_id=key.project_id):
+        await projects.create(key, question)
     await _show(request, key, made if probe is None else probe, status=201)
 
 
@@ -371,7 +374,9 @@ async def _change(
     if problem is not None:
         await request.answer({"error": before.status, "detail": problem}, probe, status=409)
         return None
-    changed = await projects.change(key, work)
+    action = request.path.rpartition("/")[2]
+    async with request.writing(PROJECT_UPDATE, project_id=key.project_id, change=action):
+        changed = await projects.change(key, work)
     return (changed or before), probe
 
 
@@ -464,9 +469,10 @@ async def _continue(
             await asyncio.sleep(0.1)
         if not begun:
             # A run that another request has started goes on.
-            await projects.change(
-                key, lambda found: {"status": "paused"} if found.status == "queued" else {}
-            )
+            with own_write("product"):
+                await projects.change(
+                    key, lambda found: {"status": "paused"} if found.status == "queued" else {}
+                )
             await request.relay(answer)
             return
     await _show(request, key, probe, status=202)
@@ -519,4 +525,5 @@ async def _fail(key: "Key", reason: str) -> None:
         return {"status": "failed", "error": reason, "progress": stages, **projects.flagged("")}
 
     logger.error("Research project %s has failed: %s", key.project_id, reason)
-    await projects.change(key, work)
+    with own_write("product"):
+        await projects.change(key, work)

@@ -13,6 +13,7 @@ from hooks.revocation import Target, revoke
 from hooks.settings import IdentitySettings
 from server.routes.forwarding import Answer, Request, read_body
 from threadhold import sessions
+from threadhold.gate import acting
 
 # The route of the platform that only operators may use. `/metrics` may be open to others.
 PROBE = "/audit"
@@ -57,9 +58,10 @@ async def add(request: Request) -> None:
     body = None if like is None else await read_body(request, Revocation)
     if like is not None and body is not None:
         lifetime = IdentitySettings().jwt_max_lifetime_seconds
-        disabled = await revoke(
-            body.target, token_seconds=lifetime, seconds=body.seconds, reason=body.reason
-        )
+        with acting(request.accepted):
+            disabled = await revoke(
+                body.target, token_seconds=lifetime, seconds=body.seconds, reason=body.reason
+            )
         await request.answer({"crons_disabled": disabled}, like)
 
 
@@ -68,7 +70,8 @@ async def lift(request: Request) -> None:
     like = await _permitted(request)
     body = None if like is None else await read_body(request, Named)
     if like is not None and body is not None:
-        found = await sessions.lift(body.target)
+        with acting(request.accepted):
+            found = await sessions.lift(body.target)
         content = {"lifted": True} if found else {"detail": "There is no such revocation"}
         await request.answer(content, like, status=200 if found else 404)
 

@@ -114,10 +114,7 @@ class _Origin:
 
     def caller(self) -> Actor:
         """Return the origin with its user, if the request was authenticated."""
-        user, credentials = self._scope.get("user"), self._scope.get("auth")
-        if user is None or recorder.identity_of(user) is None:
-            return self.actor()
-        return recorder.of_user(self.actor(), user, getattr(credentials, "scopes", ()))
+        return recorder.of_scope(self.actor(), self._scope)
 
     def refusal(self, status: int) -> Note | None:
         """Return the note of a refusal, or None if the answer is none or is a later one."""

@@ -1,11 +1,13 @@
-"""Request context: the user and the id of each request, and its span if traces are on."""
+"""Request context: user, id and gate of each request, and its span if traces are on."""
 
 import re
 import uuid
+from contextlib import nullcontext
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from langgraph_runtime_sql.gate.writes import in_client_request
 from langgraph_runtime_sql.telemetry import tracing
 from threadhold.http import route_names
 
@@ -15,7 +17,7 @@ _ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
 class RequestContext:
-    """Accept or make an `X-Request-ID`, and return it with the answer.
+    """Close the gate around a client's request. Return its `X-Request-ID`, accepted or made.
 
     `langgraph_api` keeps it with the runs of the request, whose log lines carry it.
     """
@@ -30,7 +32,8 @@ class RequestContext:
         # task would act, such as one of a host that calls the platform in its own process.
         caller = AuthContext.get()
         try:
-            await self._call(scope, receive, send)
+            with nullcontext() if scope["type"] == "lifespan" else in_client_request():
+                await self._call(scope, receive, send)
         finally:
             AuthContext.set(caller)
 

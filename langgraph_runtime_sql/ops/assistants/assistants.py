@@ -13,7 +13,15 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.gate.handlers import Filter, authorize
+from langgraph_runtime_sql.gate import reads, writes
+from langgraph_runtime_sql.gate.operations import (
+    ASSISTANT_CREATE,
+    ASSISTANT_DELETE,
+    ASSISTANT_READ,
+    ASSISTANT_SEARCH,
+    ASSISTANT_UPDATE,
+)
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
 from langgraph_runtime_sql.ops.arguments import as_uuid, sort_column
@@ -31,6 +39,7 @@ __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants
 logger = structlog.stdlib.get_logger(__name__)
 
 ADVICE = "Ask for fewer assistants, by `graph_id`, or for simpler metadata."
+Document = dict[str, Any] | None
 SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
 
 
@@ -60,12 +69,12 @@ class Assistants:
             HTTPException: (404) the graph is not served; (422) invalid `sort_by`.
         """
         limit, offset = int(limit), int(offset)
-        metadata, permitted = await _search_filters(ctx, graph_id, metadata, limit, offset)
+        metadata, visible = await _admit_search(ctx, graph_id, metadata, limit, offset)
         order = _order(sort_by, sort_order)
         graphs, tenant = _graphs(graph_id), _tenant()
 
         def fn(conn: Connection) -> list[Row]:
-            conditions = _matching(conn, graphs, name, metadata, permitted, tenant)
+            conditions = _matching(conn, graphs, name, metadata, visible, tenant)
             statement = select_columns(*assistant_rows.PUBLIC).where(*conditions).order_by(*order)
             return conn.fetchall(statement.limit(limit + 1).offset(offset))
 
@@ -87,11 +96,11 @@ class Assistants:
         Raises:
             HTTPException: (404) the graph is not served.
         """
-        metadata, permitted = await _search_filters(ctx, graph_id, metadata, 0, 0)
+        metadata, visible = await _admit_search(ctx, graph_id, metadata, 0, 0)
         graphs, tenant = _graphs(graph_id), _tenant()
 
         def fn(conn: Connection) -> int:
-            conditions = _matching(conn, graphs, name, metadata, permitted, tenant)
+            conditions = _matching(conn, graphs, name, metadata, visible, tenant)
             counted = (
                 select_columns(func.count().label("n")).select_from(assistants).where(*conditions)
             )
@@ -103,10 +112,11 @@ class Assistants:
     async def get(conn: Any, assistant_id: Any, ctx: Any = None) -> Rows:
         """Yield an assistant, if it exists and is visible."""
         identifier = as_uuid(assistant_id, "assistant ID")
-        permitted = await authorize(ctx, "assistants", "read", {"assistant_id": identifier})
-        row = await runtime.current().database.read(lambda conn: get_assistant(conn, identifier))
-        visible = row is not None and filters.allows(permitted, row["metadata"])
-        return rows([row] if row is not None and visible else [])
+        visible = await reads.admit(ctx, ASSISTANT_READ, {"assistant_id": identifier})
+        row = visible.only(
+            await runtime.current().database.read(lambda conn: get_assistant(conn, identifier))
+        )
+        return rows([] if row is None else [row])
 
     @staticmethod
     async def put(
@@ -137,7 +147,7 @@ class Assistants:
 
         identifier = as_uuid(assistant_id, "assistant ID")
         value = _value(identifier, graph_id, config, context, metadata, name)
-        permitted = None if system else await authorize(ctx, "assistants", "create", value)
+        admission = None if system else await writes.admit(ctx, ASSISTANT_CREATE, value)
         config, context = assistant_rows.mirrored(value["config"], value["context"])
         assert_graph_exists(graph_id)
         if not system:
@@ -152,18 +162,19 @@ class Assistants:
         }
 
         def fn(conn: Connection) -> Row:
-            if system:
+            if admission is None:
                 return assistant_rows.register(conn, identifier, fields)
             existing = get_assistant(conn, identifier)
             if existing is None:
                 quotas.check_assistant(conn, tenants.of(fields["metadata"]))
                 return assistant_rows.insert(conn, identifier, fields)
-            hidden = not filters.allows(permitted, existing["metadata"])
+            hidden = not admission.visible.shows(existing["metadata"])
             if hidden or if_exists != "do_nothing":
                 raise HTTPException(409, f"Assistant {identifier} already exists")
             return existing
 
-        return rows([await runtime.current().database.write(fn)])
+        write = runtime.current().database.write if admission is None else admission.write
+        return rows([await write(fn)])
 
     @staticmethod
     async def patch(
@@ -190,7 +201,7 @@ class Assistants:
 
         identifier = as_uuid(assistant_id, "assistant ID")
         value = _value(identifier, graph_id, config, context, metadata, name)
-        permitted = await authorize(ctx, "assistants", "update", value)
+        admission = await writes.admit(ctx, ASSISTANT_UPDATE, value)
         assistant_rows.refuse_both(value["config"], value["context"])
         if graph_id is not None:
             assert_graph_exists(graph_id)
@@ -198,20 +209,20 @@ class Assistants:
         sent = {**given, **{key: value[key] for key in ("config", "context", "metadata")}}
 
         def check(conn: Connection) -> None:
-            assistant_rows.require(conn, identifier, permitted)
+            assistant_rows.require(conn, identifier, admission.visible)
             quotas.check_version(conn, identifier, sent)
 
         await runtime.current().database.read(check)
 
         def fn(conn: Connection) -> Row:
-            row = assistant_rows.require(conn, identifier, permitted)
+            row = assistant_rows.require(conn, identifier, admission.visible)
             refuse_reserved(identifier, name)
             changes: Row = {key: value for key, value in given.items() if value is not None}
             changes |= assistant_rows.mirrored_changes(row, value["config"], value["context"])
             changes["metadata"] = {**row["metadata"], **value["metadata"]}
             return assistant_rows.add_version(conn, row, changes)
 
-        return rows([await runtime.current().database.write(fn)])
+        return rows([await admission.write(fn)])
 
     @staticmethod
     async def set_latest(
@@ -225,10 +236,10 @@ class Assistants:
         """
         identifier = as_uuid(assistant_id, "assistant ID")
         value = {"assistant_id": identifier, "version": version}
-        permitted = await authorize(ctx, "assistants", "update", value)
+        admission = await writes.admit(ctx, ASSISTANT_UPDATE, value)
 
         def fn(conn: Connection) -> Row:
-            assistant_rows.require(conn, identifier, permitted)
+            assistant_rows.require(conn, identifier, admission.visible)
             found = assistant_rows.find_version(conn, identifier, version)
             if found is None:
                 raise HTTPException(404, f"Version {version} not found for assistant {identifier}")
@@ -236,7 +247,7 @@ class Assistants:
             refuse_reserved(identifier, found["name"])
             return assistant_rows.make_current(conn, identifier, found)
 
-        return rows([await runtime.current().database.write(fn)])
+        return rows([await admission.write(fn)])
 
     @staticmethod
     async def get_versions(
@@ -253,16 +264,14 @@ class Assistants:
             HTTPException: (404) the assistant does not exist.
         """
         identifier = as_uuid(assistant_id, "assistant ID")
-        permitted = await authorize(ctx, "assistants", "read", {"assistant_id": identifier})
+        visible = await reads.admit(ctx, ASSISTANT_READ, {"assistant_id": identifier})
         column = assistant_versions.c.metadata
-        conditions = [assistant_versions.c.assistant_id == identifier]
+        conditions = [assistant_versions.c.assistant_id == identifier, visible.condition(column)]
         if metadata:
             conditions.append(filters.has(column, metadata))
-        if permitted:
-            conditions.append(filters.permits(permitted, column))
 
         def fn(conn: Connection) -> list[Row]:
-            assistant_rows.require(conn, identifier, None)
+            assistant_rows.require(conn, identifier, reads.ALL)
             return conn.fetchall(
                 select_columns(*assistant_rows.VERSION_PUBLIC)
                 .where(*conditions)
@@ -287,10 +296,10 @@ class Assistants:
             HTTPException: (404) it does not exist or may not be deleted.
         """
         identifier = as_uuid(assistant_id, "assistant ID")
-        permitted = await authorize(ctx, "assistants", "delete", {"assistant_id": identifier})
+        admission = await writes.admit(ctx, ASSISTANT_DELETE, {"assistant_id": identifier})
 
         def check(conn: Connection) -> None:
-            assistant_rows.require(conn, identifier, permitted, called="Assistant with ID")
+            assistant_rows.require(conn, identifier, admission.visible, called="Assistant with ID")
 
         await runtime.current().database.read(check)
         if delete_threads:
@@ -308,7 +317,7 @@ class Assistants:
             check(conn)
             assistant_rows.delete(conn, identifier)
 
-        await runtime.current().database.write(fn)
+        await admission.write(fn)
         return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
 
@@ -322,9 +331,9 @@ def is_system(assistant_id: Any) -> bool:
 def _value(
     assistant_id: UUID,
     graph_id: str | None,
-    config: Filter,
-    context: Filter,
-    metadata: Filter,
+    config: Document,
+    context: Document,
+    metadata: Document,
     name: str | None,
 ) -> Row:
     """Return an assistant as the handler sees and may change it."""
@@ -338,18 +347,18 @@ def _value(
     }
 
 
-async def _search_filters(
-    ctx: Any, graph_id: str | None, metadata: Filter, limit: int, offset: int
-) -> tuple[Filter, Filter]:
-    """Authorize a search. Return the metadata to search for, and the handler's filter."""
+async def _admit_search(
+    ctx: Any, graph_id: str | None, metadata: Document, limit: int, offset: int
+) -> tuple[Document, Visible]:
+    """Return the metadata to search for, as the handler has changed it, and what the caller may see."""
     value: Row = {
         "graph_id": graph_id,
         "metadata": metadata or {},
         "limit": limit,
         "offset": offset,
     }
-    permitted = await authorize(ctx, "assistants", "search", value)
-    return value["metadata"], permitted
+    visible = await reads.admit(ctx, ASSISTANT_SEARCH, value)
+    return value["metadata"], visible
 
 
 def _graphs(graph_id: str | None) -> list[str]:
@@ -372,7 +381,7 @@ def _matching(
     graphs: list[str],
     name: str | None,
     metadata: dict[str, Any] | None,
-    permitted: Filter,
+    visible: Visible,
     tenant: str | None,
 ) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [assistants.c.graph_id.in_(graphs)]
@@ -385,8 +394,7 @@ def _matching(
         conditions.append(position(func.lower(assistants.c.name), func.lower(name)) > 0)
     if metadata:
         conditions.append(filters.has(assistants.c.metadata, metadata))
-    if permitted:
-        conditions.append(filters.permits(permitted, assistants.c.metadata))
+    conditions.append(visible.condition(assistants.c.metadata))
     return conditions
 
 

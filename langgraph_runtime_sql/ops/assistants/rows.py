@@ -15,7 +15,7 @@ from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import WriteConflict
-from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.tenancy import tenants
 
 # The columns that each version stores.
@@ -63,9 +63,9 @@ def _find_for_update(conn: Connection, assistant_id: UUID) -> Row | None:
 
 
 def require(
-    conn: Connection, assistant_id: UUID, permitted: Any, *, called: str = "Assistant"
+    conn: Connection, assistant_id: UUID, visible: Visible, *, called: str = "Assistant"
 ) -> Row:
-    """Return an assistant that the filter admits.
+    """Return a visible assistant.
 
     Args:
         called: Its name in the error, which differs between routes.
@@ -73,8 +73,8 @@ def require(
     Raises:
         HTTPException: (404) it is missing or hidden.
     """
-    row = _find_for_update(conn, assistant_id)
-    if row is None or not filters.allows(permitted, row["metadata"]):
+    row = visible.only(_find_for_update(conn, assistant_id))
+    if row is None:
         raise HTTPException(404, f"{called} {assistant_id} not found")
     return row
 

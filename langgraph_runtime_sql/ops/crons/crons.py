@@ -15,8 +15,19 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import Timestamp, crons, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.gate import command, state_keys
-from langgraph_runtime_sql.gate.handlers import Filter, authorize, caller, permissions
+from langgraph_runtime_sql.gate import command, reads, state_keys, writes
+from langgraph_runtime_sql.gate.caller import caller
+from langgraph_runtime_sql.gate.operations import (
+    ASSISTANT_READ,
+    CRON_CREATE,
+    CRON_DELETE,
+    CRON_READ,
+    CRON_SEARCH,
+    CRON_UPDATE,
+    THREAD_READ,
+    THREAD_SEARCH,
+)
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
 from langgraph_runtime_sql.ops.arguments import as_uuid, sort_column
@@ -86,22 +97,22 @@ class Crons:
             "end_time": cron_schedule.end_date(end_time),
             "metadata": {} if metadata is None else metadata,
         }
-        permitted = await authorize(ctx, "crons", "create", value)
+        admission = await writes.admit(ctx, CRON_CREATE, value)
         # Refuse an invalid schedule before anything is looked up.
         cron_schedule.next_date(schedule, now(), timezone)
         misfire.of(value["metadata"])
         named = str(value["payload"].get("assistant_id"))
         assistant_id = as_uuid(get_assistant_id(named), f"assistant {named!r}", 404)
         # Without the cron's metadata, which the client has chosen.
-        assistant_permitted = await _may_use_assistant(ctx, assistant_id)
-        thread_permitted = None
+        usable, visible = await _usable_assistants(ctx, assistant_id), reads.ALL
         if thread is not None:
-            thread_permitted = await authorize(
-                ctx, "threads", "read", {"thread_id": thread, "metadata": value["metadata"]}
-            )
+            of_thread = {"thread_id": thread, "metadata": value["metadata"]}
+            visible = await reads.admit(ctx, THREAD_READ, of_thread)
         # The keys of its runs are checked again when they are created.
         await command.check(
-            partial(get_assistant, assistant_id=assistant_id), value["payload"], permissions(ctx)
+            partial(get_assistant, assistant_id=assistant_id),
+            value["payload"],
+            admission.permissions,
         )
         row = {
             "cron_id": identifier,
@@ -119,20 +130,19 @@ class Crons:
         }
 
         def fn(conn: Connection) -> Row | None:
-            assistant = get_assistant(conn, assistant_id)
-            if assistant is None or not filters.allows(assistant_permitted, assistant["metadata"]):
+            if usable.only(get_assistant(conn, assistant_id)) is None:
                 raise HTTPException(404, f"Assistant '{assistant_id}' not found")
             if thread:
-                thread_rows.require(conn, thread, thread_permitted)
+                thread_rows.require(conn, thread, visible)
             if cron_rows.find(conn, identifier) is not None:
-                return cron_rows.find_permitted(conn, identifier, permitted)
+                return cron_rows.find_visible(conn, identifier, admission.visible)
             quotas.check_cron(conn, tenants.of(row["metadata"]), row["user_id"])
             date = conn.now()
             due = cron_schedule.next_date(schedule, date, timezone)
             dates = {"created_at": date, "updated_at": date, "next_run_date": due}
             return cron_rows.insert(conn, {**row, **dates})
 
-        return _shown(await runtime.current().database.write(fn))
+        return _shown(await admission.write(fn))
 
     @staticmethod
     async def update(
@@ -170,26 +180,26 @@ class Crons:
             "payload": payload,
             **({} if metadata is None else {"metadata": metadata}),
         }
-        permitted = await authorize(ctx, "crons", "update", value)
+        admission = await writes.admit(ctx, CRON_UPDATE, value)
         columns: Row = {key: each for key, each in given.items() if each is not None}
         if clear_end_time:
             columns["end_time"] = None
         if payload and state_keys.must_check(payload.get("command")):
             found = await runtime.current().database.read(
-                lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
+                lambda conn: cron_rows.find_visible(conn, identifier, admission.visible)
             )
             if found is not None:
                 await command.check(
                     partial(get_assistant, assistant_id=found["assistant_id"]),
                     payload,
-                    permissions(ctx),
+                    admission.permissions,
                 )
         merged = value.get("metadata")
         if not columns and payload is None and merged is None:
             raise HTTPException(400, "No fields to update")
 
         def fn(conn: Connection) -> Row | None:
-            row = cron_rows.find_permitted(conn, identifier, permitted)
+            row = cron_rows.find_visible(conn, identifier, admission.visible)
             if row is None:
                 raise HTTPException(404, f"Cron '{identifier}' not found")
             date = conn.now()
@@ -201,15 +211,15 @@ class Crons:
                 changes["payload"] = cron_rows.merged_payload(row, payload)
             return cron_rows.update(conn, identifier, changes)
 
-        return _shown(await runtime.current().database.write(fn))
+        return _shown(await admission.write(fn))
 
     @staticmethod
     async def get(conn: Any, cron_id: Any, ctx: Any = None) -> Rows:
         """Yield a cron, if it exists and is visible."""
         identifier = as_uuid(cron_id, "cron ID")
-        permitted = await authorize(ctx, "crons", "read", {"cron_id": identifier})
+        visible = await reads.admit(ctx, CRON_READ, {"cron_id": identifier})
         row = await runtime.current().database.read(
-            lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
+            lambda conn: cron_rows.find_visible(conn, identifier, visible)
         )
         return _shown(row)
 
@@ -217,13 +227,13 @@ class Crons:
     async def delete(conn: Any, cron_id: Any, ctx: Any = None) -> Rows:
         """Delete a cron and yield its id. Yield nothing if it is missing or may not be deleted."""
         identifier = as_uuid(cron_id, "cron ID")
-        permitted = await authorize(ctx, "crons", "delete", {"cron_id": identifier})
+        admission = await writes.admit(ctx, CRON_DELETE, {"cron_id": identifier})
 
         def fn(conn: Connection) -> bool:
-            found = cron_rows.find_permitted(conn, identifier, permitted)
+            found = cron_rows.find_visible(conn, identifier, admission.visible)
             return found is not None and cron_rows.delete(conn, identifier)
 
-        deleted = await runtime.current().database.write(fn)
+        deleted = await admission.write(fn)
         return rows([identifier] if deleted else [])  # type: ignore[list-item]  # the bare id
 
     @staticmethod
@@ -308,10 +318,10 @@ def _shown(row: Row | None) -> Rows:
     return rows([] if row is None else [cron_rows.public(row)])
 
 
-async def _may_use_assistant(ctx: Any, assistant_id: UUID) -> Filter:
+async def _usable_assistants(ctx: Any, assistant_id: UUID) -> Visible:
     if is_system(assistant_id):
-        return None
-    return await authorize(ctx, "assistants", "read", {"assistant_id": str(assistant_id)})
+        return reads.ALL
+    return await reads.admit(ctx, ASSISTANT_READ, {"assistant_id": str(assistant_id)})
 
 
 def _rescheduled(row: Row, columns: Row, date: datetime) -> Row:
@@ -337,7 +347,7 @@ async def _matching(
     limit: int,
     offset: int,
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions on crons joined to their threads, with both handlers' filters."""
+    """Return the conditions on crons joined to their threads, both of which must be visible."""
     assistant = as_uuid(assistant_id, "assistant ID") if assistant_id else None
     thread = as_uuid(thread_id, "thread ID") if thread_id else None
     value: Row = {
@@ -347,23 +357,21 @@ async def _matching(
         "offset": offset,
         "metadata": {} if metadata is None else metadata,
     }
-    permitted = await authorize(ctx, "crons", "search", value)
+    visible = await reads.admit(ctx, CRON_SEARCH, value)
     if thread is None:
-        threads_permitted = await authorize(ctx, "threads", "search", {})
+        of_threads = await reads.admit(ctx, THREAD_SEARCH, {})
     else:
-        threads_permitted = await authorize(ctx, "threads", "read", {"thread_id": thread})
-    conditions: list[ColumnElement[bool]] = []
+        of_threads = await reads.admit(ctx, THREAD_READ, {"thread_id": thread})
+    conditions: list[ColumnElement[bool]] = [
+        visible.condition(crons.c.metadata),
+        or_(crons.c.thread_id.is_(None), of_threads.condition(threads.c.metadata)),
+    ]
     if assistant is not None:
         conditions.append(crons.c.assistant_id == assistant)
     if thread is not None:
         conditions.append(crons.c.thread_id == thread)
     if value["metadata"]:
         conditions.append(filters.has(crons.c.metadata, value["metadata"]))
-    if permitted:
-        conditions.append(filters.permits(permitted, crons.c.metadata))
-    if threads_permitted:
-        visible = filters.permits(threads_permitted, threads.c.metadata)
-        conditions.append(or_(crons.c.thread_id.is_(None), visible))
     return conditions
 
 

@@ -23,7 +23,7 @@ from langgraph_runtime_sql.audit.entry import POLICY, Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.gate.handlers import user_fields
+from langgraph_runtime_sql.gate.caller import user_fields
 from langgraph_runtime_sql.ops.crons import misfire
 from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons.misfire import Decision

@@ -13,7 +13,7 @@ from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import WriteConflict
-from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.tenancy import tenants
 
 _PRIVATE = ("claimed_until", "creator", "tenant")
@@ -34,10 +34,9 @@ def find(conn: Connection, cron_id: UUID) -> Row | None:
     return conn.fetchone(_BY_ID, {"cron_id": cron_id})
 
 
-def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | None:
+def find_visible(conn: Connection, cron_id: UUID, visible: Visible) -> Row | None:
     """Return a cron as stored, or None if it is missing or hidden."""
-    row = find(conn, cron_id)
-    return row if row is not None and filters.allows(permitted, row["metadata"]) else None
+    return visible.only(find(conn, cron_id))
 
 
 def insert(conn: Connection, row: Row) -> Row | None:

@@ -19,7 +19,10 @@ from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITER
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.events.bus import Control
-from langgraph_runtime_sql.gate.handlers import Filter, authorize
+from langgraph_runtime_sql.gate import writes
+from langgraph_runtime_sql.gate.operations import RUN_CANCEL
+from langgraph_runtime_sql.gate.reads import Visible
+from langgraph_runtime_sql.gate.writes import Admission
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.arguments import as_uuid
@@ -27,7 +30,6 @@ from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
-from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus
 from langgraph_runtime_sql.tenancy import scope
 
@@ -68,7 +70,7 @@ async def cancel(
         "action": action,
         "metadata": {"run_ids": wanted or None, "status": status},
     }
-    permitted = await authorize(ctx, "threads", "update", value)
+    admission = await writes.admit(ctx, RUN_CANCEL, value)
     if thread is None:
         assistant = None if assistant_id is None else as_uuid(assistant_id, "assistant ID")
         conditions = await _of_status(status or ALL, assistant)
@@ -83,7 +85,7 @@ async def cancel(
         ]
     cancelled = 0
     for condition in conditions:
-        cancelled += await _cancel_all(condition, permitted, Control(action, reason))
+        cancelled += await _cancel_all(condition, admission, Control(action, reason))
     if not cancelled and assistant_id is None:
         raise HTTPException(
             404, "No runs to cancel: check the ids, and that the runs have not ended."
@@ -133,24 +135,33 @@ async def _of_status(status: str, assistant_id: UUID | None) -> list[ColumnEleme
     }[status]
 
 
-async def _cancel_all(condition: ColumnElement[bool], permitted: Filter, control: Control) -> int:
-    """Cancel the permitted runs that satisfy `condition`, and return their number."""
+async def _cancel_all(
+    condition: ColumnElement[bool], admission: Admission, control: Control
+) -> int:
+    """Cancel the visible runs that satisfy `condition`, and return their number."""
     count, cursor = 0, _START
+    visible = admission.visible
     while True:
         page = partial(
-            _cancel_page, condition=condition, cursor=cursor, permitted=permitted, control=control
+            _cancel_page, condition=condition, cursor=cursor, visible=visible, control=control
         )
-        cancelled, following = await runtime.current().database.write(page)
+        cancelled, following = await admission.write(page)
         count += len(cancelled)
-        if control.action == ROLLBACK:
-            for row in cancelled:
-                if row["status"] == RunStatus.PENDING:
-                    await custom_checkpointer.delete_run(row["run_id"])
-        for thread_id in {row["thread_id"] for row in cancelled if _has_old_attempt(row)}:
-            await newest_state.refresh_at_rest(thread_id)
+        with admission.opened():
+            await _end_elsewhere(cancelled, control)
         if following is None:
             return count
         cursor = following
+
+
+async def _end_elsewhere(cancelled: list[Row], control: Control) -> None:
+    """Undo in the host's checkpointer what is rolled back, and show the states that remain."""
+    if control.action == ROLLBACK:
+        for row in cancelled:
+            if row["status"] == RunStatus.PENDING:
+                await custom_checkpointer.delete_run(row["run_id"])
+    for thread_id in {row["thread_id"] for row in cancelled if _has_old_attempt(row)}:
+        await newest_state.refresh_at_rest(thread_id)
 
 
 def _has_old_attempt(row: Row) -> bool:
@@ -163,7 +174,7 @@ def _cancel_page(
     conn: Connection,
     condition: ColumnElement[bool],
     cursor: _Cursor,
-    permitted: Filter,
+    visible: Visible,
     control: Control,
 ) -> tuple[list[Row], _Cursor | None]:
     """Cancel a page of runs. Return them, and the cursor of the next page or None."""
@@ -177,7 +188,7 @@ def _cancel_page(
         .limit(PAGE)
     )
     cancelled = _still_in_flight(
-        conn, [row for row in found if _is_permitted(conn, row["thread_id"], permitted)]
+        conn, [row for row in found if _shows(conn, row["thread_id"], visible)]
     )
     for row in cancelled:
         detail = {"thread_id": str(row["thread_id"]), "action": control.action}
@@ -203,11 +214,11 @@ def _still_in_flight(conn: Connection, found: list[Row]) -> list[Row]:
     )
 
 
-def _is_permitted(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:
-    if not permitted:
+def _shows(conn: Connection, thread_id: UUID, visible: Visible) -> bool:
+    if not visible.is_limited:
         return True
     metadata = conn.scalar(select(threads.c.metadata).where(threads.c.thread_id == thread_id))
-    return filters.allows(permitted, metadata)
+    return visible.shows(metadata)
 
 
 def cancel_pending(conn: Connection, row: Row, action: str) -> None:

@@ -16,8 +16,8 @@ from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.gate import command
-from langgraph_runtime_sql.gate.handlers import Filter, user_fields
-from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.gate.caller import Caller, user_fields
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.limits import members, quotas, stored
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.crons.firing import count_fired, note_fired
@@ -25,7 +25,6 @@ from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
-from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.statuses import ThreadStatus
 
 Document = dict[str, Any]
@@ -38,7 +37,12 @@ _INSERT = Prepared(
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The arguments of `Runs.put` after authorization."""
+    """The arguments of `Runs.put` once it is admitted.
+
+    Attributes:
+        threads: The threads on which the caller may run something.
+        assistants: The assistants that the caller may use.
+    """
 
     assistant_id: UUID
     run_id: UUID
@@ -52,8 +56,8 @@ class RunRequest:
     after_seconds: float
     user_id: str | None
     langsmith_session_name: str | None
-    thread_filter: Filter
-    assistant_filter: Filter
+    threads: Visible
+    assistants: Visible
     checked_graph: str | None
     caller: Caller
     firing: Any
@@ -73,13 +77,13 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     pending_assistant = assistant_rows.prefetch(conn, request.assistant_id)
     pending_thread = thread_rows.prefetch(conn, request.thread_id)
     conn.prefetch_now()
-    assistant, thread = pending_assistant.one(), pending_thread.one()
-    if assistant is None or not filters.allows(request.assistant_filter, assistant["metadata"]):
+    assistant, thread = request.assistants.only(pending_assistant.one()), pending_thread.one()
+    if assistant is None:
         return []
     command.require_graph(assistant, request.checked_graph, request.kwargs)
     if thread is None and not request.create_thread:
         return []
-    if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):
+    if thread is not None and not request.threads.shows(thread["metadata"]):
         return []
     others = [] if thread is None else _others(conn, request)
     row = _row(request, assistant, thread, conn.now())

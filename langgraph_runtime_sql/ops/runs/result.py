@@ -19,6 +19,7 @@ from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.gate.writes import own_write
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -127,7 +128,8 @@ def discard_soon(run_id: UUID, thread_id: UUID) -> None:
 
     async def discard() -> None:
         try:
-            await here.database.write(fn)
+            with own_write("result"):
+                await here.database.write(fn)
         except RuntimeSqlError as error:
             # The thread is deleted when it expires.
             logger.info("Deletion of thread %s failed: %s", thread_id, type(error).__name__)

@@ -20,8 +20,14 @@ from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITER
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
-from langgraph_runtime_sql.gate import command, idempotency
-from langgraph_runtime_sql.gate.handlers import authorize, caller, permissions
+from langgraph_runtime_sql.gate import command, idempotency, reads, writes
+from langgraph_runtime_sql.gate.operations import (
+    ASSISTANT_READ,
+    RUN_CREATE,
+    RUN_DELETE,
+    THREAD_READ,
+    THREAD_SEARCH,
+)
 from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.answers import Rows, pick, rows
@@ -117,14 +123,12 @@ class Runs:
             "after_seconds": after_seconds,
             "kwargs": kwargs,
         }
-        thread_filter = await authorize(ctx, "threads", "create_run", value)
-        assistant_filter = None
+        admission = await writes.admit(ctx, RUN_CREATE, value)
+        usable = reads.ALL
         if not is_system(assistant):
-            assistant_filter = await authorize(
-                ctx, "assistants", "read", {"assistant_id": assistant}
-            )
+            usable = await reads.admit(ctx, ASSISTANT_READ, {"assistant_id": assistant})
         checked = await command.check(
-            partial(assistant_rows.find, assistant_id=assistant), kwargs, permissions(ctx)
+            partial(assistant_rows.find, assistant_id=assistant), kwargs, admission.permissions
         )
         request = RunRequest(
             assistant_id=assistant,
@@ -139,15 +143,16 @@ class Runs:
             after_seconds=after_seconds,
             user_id=user_id,
             langsmith_session_name=langsmith_session_name,
-            thread_filter=thread_filter,
-            assistant_filter=assistant_filter,
+            threads=admission.visible,
+            assistants=usable,
             checked_graph=checked,
-            caller=caller(ctx),
+            caller=admission.caller,
             firing=firing,
         )
         write = runtime.current().database.write if batch is None else batch.write
         try:
-            return rows(await write(lambda conn: _create(conn, request, repeatable)))
+            with admission.opened():
+                return rows(await write(lambda conn: _create(conn, request, repeatable)))
         except Reject as refusal:
             if firing is not None and refusal.is_final:
                 await disable(firing, refusal.detail)
@@ -157,13 +162,13 @@ class Runs:
     async def get(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:
         """Yield a run of a thread, if it exists and is visible."""
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
-        permitted = await authorize(ctx, "threads", "read", {"thread_id": thread})
+        visible = await reads.admit(ctx, THREAD_READ, {"thread_id": thread})
 
         def fn(conn: Connection) -> list[Row]:
             row = run_rows.find_in_thread(conn, run, thread)
             if row is None:
                 return []
-            if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
+            if visible.is_limited and thread_rows.find_visible(conn, thread, visible) is None:
                 return []
             return [run_rows.public(row)]
 
@@ -183,11 +188,11 @@ class Runs:
         """Yield the runs of a thread, newest first."""
         thread = as_uuid(thread_id, "thread ID")
         value = {"thread_id": thread, "metadata": {}}
-        permitted = await authorize(ctx, "threads", "search", value)
+        visible = await reads.admit(ctx, THREAD_SEARCH, value)
         statement = _of_thread(thread, status, int(limit), int(offset))
 
         def fn(conn: Connection) -> list[Row]:
-            if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
+            if visible.is_limited and thread_rows.find_visible(conn, thread, visible) is None:
                 return []
             return conn.fetchall(statement)
 
@@ -201,10 +206,12 @@ class Runs:
             HTTPException: (404) there is no such run in the thread.
         """
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
-        permitted = await authorize(ctx, "threads", "delete", {"run_id": run, "thread_id": thread})
+        value = {"run_id": run, "thread_id": thread}
+        admission = await writes.admit(ctx, RUN_DELETE, value)
+        visible = admission.visible
 
         def fn(conn: Connection) -> bool | None:
-            if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
+            if visible.is_limited and thread_rows.find_visible(conn, thread, visible) is None:
                 return None
             row = run_rows.find_in_thread(conn, run, thread)
             if row is None:
@@ -217,12 +224,13 @@ class Runs:
             is_changed = checkpoint.latest_version(conn, thread) != before
             return is_changed or (was_last and row["status"] in ENDED)
 
-        is_stale = await runtime.current().database.write(fn)
+        is_stale = await admission.write(fn)
         if is_stale is None:
             return rows([])
-        await custom_checkpointer.delete_run(run)
-        if is_stale:
-            await refresh_at_rest(thread)
+        with admission.opened():
+            await custom_checkpointer.delete_run(run)
+            if is_stale:
+                await refresh_at_rest(thread)
         return rows([run])  # type: ignore[list-item]  # the bare id
 
     @staticmethod

@@ -14,7 +14,8 @@ from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, Events
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
-from langgraph_runtime_sql.gate.handlers import authorize
+from langgraph_runtime_sql.gate import reads
+from langgraph_runtime_sql.gate.operations import THREAD_READ
 from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs import leases
@@ -111,8 +112,9 @@ class Stream:
             HTTPException: (404) a handler's filter hides it.
         """
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
-        if permitted := await authorize(ctx, "threads", "read", {"thread_id": thread}):
-            await stream_access.find_run(thread, run, permitted)
+        visible = await reads.admit(ctx, THREAD_READ, {"thread_id": thread})
+        if visible.is_limited:
+            await stream_access.find_run(thread, run, visible)
 
     @staticmethod
     async def publish(
@@ -146,12 +148,12 @@ async def _admitted(
     run_id: UUID, thread_id: UUID, live: Subscription, ctx: Any, *, may_be_gone: bool
 ) -> StreamKey | None:
     """Return the key of a run's stream, or None if the caller neither sees nor made the run."""
-    permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
-    if live.by_creator and not permitted:
+    visible = await reads.admit(ctx, THREAD_READ, {"thread_id": thread_id})
+    if live.by_creator and not visible.is_limited:
         return live.key
-    if not stream_access.is_restricted(permitted):
+    if not stream_access.is_restricted(visible):
         return live.key if live.key.tenant else await stream_access.key_of(thread_id, run_id)
-    found = await stream_access.find_run(thread_id, run_id, permitted, may_be_gone=may_be_gone)
+    found = await stream_access.find_run(thread_id, run_id, visible, may_be_gone=may_be_gone)
     return live.key if live.by_creator else found
 
 

@@ -1,6 +1,7 @@
 """The end of threads: delete, prune and expire them."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,9 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events.stream_key import StreamKey
-from langgraph_runtime_sql.gate.handlers import Filter, authorize, caller
+from langgraph_runtime_sql.gate import reads, writes
+from langgraph_runtime_sql.gate.operations import THREAD_DELETE, THREAD_PRUNE
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.answers import Rows, rows
 from langgraph_runtime_sql.ops.arguments import as_uuid
@@ -39,11 +42,12 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
     here, claim = runtime.current(), request_context.claim.get()
     # A worker deletes the temporary thread of its run without authorization.
     is_worker = claim is not None and claim.temporary_thread_id == str(identifier)
-    own_run, permitted = None, None
+    own_run, admission = None, None
     if claim is not None and is_worker:
         own_run = UUID(claim.run_id)
     else:
-        permitted = await authorize(ctx, "threads", "delete", {"thread_id": identifier})
+        admission = await writes.admit(ctx, THREAD_DELETE, {"thread_id": identifier})
+    visible = reads.ALL if admission is None else admission.visible
 
     def fn(conn: Connection) -> None:
         run = None if own_run is None else run_rows.find(conn, own_run)
@@ -54,11 +58,12 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
             if here.bus.shared and run_result.keep(conn, run):
                 announce.ended(conn, run)
                 return
-        if not _delete(conn, identifier, permitted, own_run=own_run):
+        if not _delete(conn, identifier, visible, own_run=own_run):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
-    await here.database.write(fn)
-    await custom_checkpointer.delete_thread(identifier)
+    with nullcontext() if admission is None else admission.opened():
+        await here.database.write(fn)
+        await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
 
@@ -77,12 +82,13 @@ async def prune(
     wanted = [as_uuid(each, "thread ID") for each in thread_ids]
     if not wanted:
         return 0
-    permitted = await authorize(ctx, "threads", "delete", {"thread_ids": list(thread_ids)})
-    requester = caller(ctx)
+    operation = THREAD_PRUNE if strategy == "keep_latest" else THREAD_DELETE
+    admission = await writes.admit(ctx, operation, {"thread_ids": list(thread_ids)})
+    visible = admission.visible
 
     def check(conn: Connection) -> None:
-        if permitted and not all(
-            thread_rows.find_permitted(conn, each, permitted) for each in wanted
+        if visible.is_limited and not all(
+            thread_rows.find_visible(conn, each, visible) for each in wanted
         ):
             raise HTTPException(404, "At least one thread not found or not authorized")
         # Asked for all threads first, because batches commit one by one.
@@ -92,22 +98,23 @@ async def prune(
         if strategy != "keep_latest" or not hooks.active("before_thread_prune"):
             return
         for each in batch:
-            if (thread := thread_rows.find_permitted(conn, each, permitted)) is not None:
-                hooks.call("before_thread_prune", conn, requester, thread_rows.public(thread))
+            if (thread := thread_rows.find_visible(conn, each, visible)) is not None:
+                shown = thread_rows.public(thread)
+                hooks.call("before_thread_prune", conn, admission.caller, shown)
 
     def prune_some(batch: list[UUID], conn: Connection) -> list[UUID]:
         one = _keep_latest if strategy == "keep_latest" else _delete
         ask_hook(batch, conn)
-        return [each for each in batch if one(conn, each, permitted)]
+        return [each for each in batch if one(conn, each, visible)]
 
-    here = runtime.current()
-    await here.database.read(check)
+    await runtime.current().database.read(check)
     pruned: list[UUID] = []
     for start in range(0, len(wanted), batch_size):
         batch = wanted[start : start + batch_size]
-        pruned += await here.database.write(partial(prune_some, batch))
-    for each in pruned:
-        await _end_elsewhere(each, strategy)
+        pruned += await admission.write(partial(prune_some, batch))
+    with admission.opened():
+        for each in pruned:
+            await _end_elsewhere(each, strategy)
     return len(pruned)
 
 
@@ -144,10 +151,10 @@ async def sweep_hook() -> None:
 
 
 def _delete(
-    conn: Connection, thread_id: UUID, permitted: Filter = None, *, own_run: UUID | None = None
+    conn: Connection, thread_id: UUID, visible: Visible, *, own_run: UUID | None = None
 ) -> bool:
-    """Delete a permitted thread, and stop its runs except the caller's own."""
-    thread = thread_rows.find_permitted(conn, thread_id, permitted)
+    """Delete a visible thread, and stop its runs except the caller's own."""
+    thread = thread_rows.find_visible(conn, thread_id, visible)
     if thread is None:
         return False
     stopped = [row for row in run_rows.in_flight(conn, thread_id) if row["run_id"] != own_run]
@@ -163,8 +170,8 @@ def _delete(
     return True
 
 
-def _keep_latest(conn: Connection, thread_id: UUID, permitted: Filter = None) -> bool:
-    thread = thread_rows.find_permitted(conn, thread_id, permitted)
+def _keep_latest(conn: Connection, thread_id: UUID, visible: Visible) -> bool:
+    thread = thread_rows.find_visible(conn, thread_id, visible)
     if thread is None:
         return False
     checkpoint.prune_thread(conn, thread_id, keep=_starts(conn, thread_id))
@@ -197,9 +204,9 @@ def _sweep(size: int, conn: Connection) -> list[Row]:
     )
     for row in due:
         if row["ttl_strategy"] != "keep_latest":
-            _delete(conn, row["thread_id"])
+            _delete(conn, row["thread_id"], reads.ALL)
             continue
-        _keep_latest(conn, row["thread_id"])
+        _keep_latest(conn, row["thread_id"], reads.ALL)
         # Nothing remains to prune until the thread is used again.
         conn.execute(
             threads.update().where(threads.c.thread_id == row["thread_id"]).values(expires_at=None)

@@ -15,10 +15,11 @@ from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, 
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.errors import WriteConflict
-from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.gate.caller import Caller
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.limits import quotas, stored
 from langgraph_runtime_sql.ops.threads import dependents
-from langgraph_runtime_sql.search import filters, metadata_index
+from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
 
@@ -63,19 +64,18 @@ def prefetch(conn: Connection, thread_id: UUID) -> Prefetched:
     return conn.prefetch(_BY_ID, {"thread_id": thread_id})
 
 
-def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
+def find_visible(conn: Connection, thread_id: UUID, visible: Visible) -> Row | None:
     """Return a thread as stored, or None if it is missing or hidden."""
-    row = find(conn, thread_id)
-    return row if row is not None and filters.allows(permitted, row["metadata"]) else None
+    return visible.only(find(conn, thread_id))
 
 
-def require(conn: Connection, thread_id: UUID, permitted: Any) -> Row:
+def require(conn: Connection, thread_id: UUID, visible: Visible) -> Row:
     """Return a thread as stored.
 
     Raises:
-        HTTPException: (404) it is missing or the filter hides it.
+        HTTPException: (404) it is missing or hidden.
     """
-    row = find_permitted(conn, thread_id, permitted)
+    row = find_visible(conn, thread_id, visible)
     if row is None:
         raise HTTPException(404, f"Thread with ID {thread_id} not found")
     return row

@@ -11,13 +11,15 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import active
 from langgraph_runtime_sql.errors import DamagedCheckpoint
-from langgraph_runtime_sql.gate.handlers import Filter, authorize, caller
-from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.gate import reads
+from langgraph_runtime_sql.gate.caller import Caller, caller
+from langgraph_runtime_sql.gate.operations import THREAD_SEARCH
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
 from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.long_values import complete
-from langgraph_runtime_sql.search import examined_search, thread_query
+from langgraph_runtime_sql.search import examined_search
 from langgraph_runtime_sql.search.thread_query import ThreadQuery
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -53,12 +55,12 @@ async def search(
     """
     limit, offset = int(limit), int(offset)
     value = _value(metadata, values, status, limit, offset)
-    permitted = await authorize(ctx, "threads", "search", value)
+    visible = await reads.admit(ctx, THREAD_SEARCH, value)
     wanted = [as_uuid(each, "thread ID", 400) for each in ids] if ids else None
     requester = caller(ctx)
 
     def fn(conn: Connection) -> list[Row]:
-        query = _query(conn, value, permitted, requester, wanted)
+        query = _query(conn, value, visible, requester, wanted)
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
         if wanted_values := examined_search.wanted(value["values"]):
             matches = examined_search.matching(conn, query, wanted_values, complete)
@@ -88,11 +90,11 @@ async def count(
 ) -> int:
     """Return the number of matching threads."""
     value = _value(metadata, values, status, 0, 0)
-    permitted = await authorize(ctx, "threads", "search", value)
+    visible = await reads.admit(ctx, THREAD_SEARCH, value)
     requester = caller(ctx)
 
     def fn(conn: Connection) -> int:
-        query = _query(conn, value, permitted, requester)
+        query = _query(conn, value, visible, requester)
         if wanted_values := examined_search.wanted(value["values"]):
             return sum(1 for _ in examined_search.matching(conn, query, wanted_values, complete))
         return int(conn.scalar(query.count(), query.parameters))
@@ -126,14 +128,14 @@ def _value(
 def _query(
     conn: Connection,
     value: Document,
-    permitted: Filter,
+    visible: Visible,
     requester: Caller,
     ids: list[Any] | None = None,
 ) -> ThreadQuery:
     """Return the query, limited by the handler's filter and the hook's exclusions."""
     without: Document = {}
     hooks.call("before_thread_search", conn, requester, {**value, "without": without})
-    query = thread_query.plan(conn, value["metadata"], permitted)
+    query = visible.threads(conn, value["metadata"])
     # The database finds no encrypted values.
     in_sql = None if active() else value["values"]
     is_exact = not examined_search.wanted(value["values"])

@@ -14,15 +14,15 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.events.stream_key import StreamKey
-from langgraph_runtime_sql.gate import state_keys
-from langgraph_runtime_sql.gate.handlers import authorize, caller, permissions
+from langgraph_runtime_sql.gate import reads, state_keys, writes
+from langgraph_runtime_sql.gate.operations import STATE_WRITE, THREAD_READ
+from langgraph_runtime_sql.gate.writes import Admission
 from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import long_values, newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.state_guard import StateGuard
-from langgraph_runtime_sql.search import filters
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -46,7 +46,7 @@ class State:
         Raises:
             HTTPException: (404) the thread does not exist or is hidden.
         """
-        row, graph_id = await _permitted(config, ctx, "read")
+        row, graph_id = await _visible(config, ctx)
         if graph_id is None:
             return _empty()
         config["configurable"].setdefault("graph_id", graph_id)
@@ -63,7 +63,7 @@ class State:
                 (404) it does not exist or is hidden; (409) a run is in flight; (422) the graph
                 cannot apply the values.
         """
-        row = await _writable(config, ctx)
+        row, admission = await _writable(config, ctx)
 
         async def update(graph: Any) -> Any:
             state_keys.check_values(graph, values)
@@ -72,7 +72,7 @@ class State:
             target = {**config, "configurable": place}
             return await graph.aupdate_state(target, values, as_node=as_node)
 
-        written = await _write(row, config, ctx, values, update)
+        written = await _write(row, config, admission, values, update)
         return {
             "checkpoint": written,
             "configurable": written,
@@ -88,21 +88,20 @@ class State:
         Raises:
             HTTPException: as `post`, and (409) another writer has written in between.
         """
-        row = await _writable(config, ctx)
+        row, admission = await _writable(config, ctx)
         config["configurable"].setdefault("checkpoint_ns", "")
-        allowed = permissions(ctx)
 
         async def update(graph: Any) -> Any:
             sent = [superstep.get("updates", []) for superstep in supersteps]
             for each in (each for superstep in sent for each in superstep):
                 if each.get("command"):
-                    state_keys.check_command(graph, each["command"], allowed)
+                    state_keys.check_command(graph, each["command"], admission.permissions)
                 else:
                     state_keys.check_values(graph, each.get("values"))
             updates = [[_state_update(each) for each in superstep] for superstep in sent]
             return await graph.abulk_update_state(config, updates)
 
-        return {"checkpoint": await _write(row, config, ctx, supersteps, update)}
+        return {"checkpoint": await _write(row, config, admission, supersteps, update)}
 
     @staticmethod
     async def list(
@@ -119,7 +118,7 @@ class State:
         Raises:
             HTTPException: (404) the thread does not exist or is hidden.
         """
-        row, graph_id = await _permitted(config, ctx, "read")
+        row, graph_id = await _visible(config, ctx)
         if graph_id is None:
             return []
         repeated = checkpoint.Repeated()
@@ -179,13 +178,13 @@ def _state_update(update: dict[str, Any]) -> StateUpdate:
     return StateUpdate(values, update.get("as_node"))
 
 
-async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row, str | None]:
-    """Return the permitted thread that `config` names, and the id of its graph."""
+async def _visible(config: dict[str, Any], ctx: Any) -> tuple[Row, str | None]:
+    """Return the visible thread that `config` names, and the id of its graph."""
     thread_id = as_uuid(config["configurable"]["thread_id"], "thread ID")
-    permitted = await authorize(ctx, "threads", action, {"thread_id": thread_id})
+    visible = await reads.admit(ctx, THREAD_READ, {"thread_id": thread_id})
 
     def fn(conn: Connection) -> tuple[Row, str | None] | None:
-        row = thread_rows.find_permitted(conn, thread_id, permitted)
+        row = thread_rows.find_visible(conn, thread_id, visible)
         return None if row is None else (row, thread_graph.id_of(conn, row))
 
     found = await runtime.current().database.read(fn)
@@ -194,18 +193,17 @@ async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row
     return found
 
 
-async def _writable(config: dict[str, Any], ctx: Any) -> Row:
-    """Return the thread that `config` names, if the caller may change it."""
-    row, _ = await _permitted(config, ctx, "read")
-    thread_id = row["thread_id"]
-    permitted = await authorize(ctx, "threads", "update", {"thread_id": thread_id})
-    if not filters.allows(permitted, row["metadata"]):
+async def _writable(config: dict[str, Any], ctx: Any) -> tuple[Row, Admission]:
+    """Return the thread that `config` names, if the caller may change its state."""
+    row, _ = await _visible(config, ctx)
+    admission = await writes.admit(ctx, STATE_WRITE, {"thread_id": row["thread_id"]})
+    if not admission.visible.shows(row["metadata"]):
         raise HTTPException(403, "Forbidden")
-    return row
+    return row, admission
 
 
 async def _write(
-    row: Row, config: dict[str, Any], ctx: Any, sent: Any, update: Update
+    row: Row, config: dict[str, Any], admission: Admission, sent: Any, update: Update
 ) -> dict[str, Any]:
     """Write a thread's state by `update`, and return the `configurable` of its checkpoint.
 
@@ -217,22 +215,24 @@ async def _write(
     Raises:
         LimitReached: (429) the tenant stores as much as it may.
     """
-    await stored.admit(runtime.current().database, row["tenant"], sent)
     configurable = config["configurable"]
-    async with StateGuard(row["thread_id"], caller(ctx), configurable) as guard:
-        while True:
-            graph_id = await guard.begin(lambda conn: thread_graph.id_of(conn, row))
-            if graph_id is None:
-                raise HTTPException(400, NO_GRAPH.format(row["thread_id"]))
-            configurable.setdefault("graph_id", graph_id)
-            try:
-                async with thread_graph.opened(row, graph_id, config, "threads.update") as graph:
-                    with _applying():
-                        written = await update(graph)
-                break
-            except Outdated:
-                continue
-    await _publish(row, graph_id, config)
+    with admission.opened():
+        await stored.admit(runtime.current().database, row["tenant"], sent)
+        async with StateGuard(row["thread_id"], admission.caller, configurable) as guard:
+            while True:
+                graph_id = await guard.begin(lambda conn: thread_graph.id_of(conn, row))
+                if graph_id is None:
+                    raise HTTPException(400, NO_GRAPH.format(row["thread_id"]))
+                configurable.setdefault("graph_id", graph_id)
+                opened = thread_graph.opened(row, graph_id, config, "threads.update")
+                try:
+                    async with opened as graph:
+                        with _applying():
+                            written = await update(graph)
+                    break
+                except Outdated:
+                    continue
+        await _publish(row, graph_id, config)
     return dict(written["configurable"])
 
 

@@ -14,7 +14,8 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import Outdated
-from langgraph_runtime_sql.hooks import Caller, Reject
+from langgraph_runtime_sql.gate.caller import Caller
+from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 

@@ -10,7 +10,9 @@ import orjson
 from langgraph_runtime_sql import json_codec, runtime
 from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, EventsLost
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
-from langgraph_runtime_sql.gate.handlers import Filter, authorize
+from langgraph_runtime_sql.gate import reads
+from langgraph_runtime_sql.gate.operations import THREAD_READ
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.runs import rows as run_rows
@@ -77,7 +79,7 @@ class Stream:
             HTTPException: (404) the filter of the host's handler hides the thread.
         """
         bus, key = runtime.current().bus, await stream_access.key_of(thread_id)
-        admission = stream_access.Admission(thread_id, await _permitted(thread_id, None))
+        admission = stream_access.Admission(thread_id, await _visible(thread_id, None))
         begin = await cursor.begin(thread_id, seen)
         yield begin
         async with await bus.follow_thread(key, begin.after) as subscription:
@@ -95,17 +97,17 @@ class Stream:
         Raises:
             HTTPException: (404) the filter hides the thread, or the thread does not exist.
         """
-        await _permitted(as_uuid(thread_id, "thread ID"), ctx)
+        await _visible(as_uuid(thread_id, "thread ID"), ctx)
 
 
-async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
-    """Return the filter of the host's handler, if it does not hide the thread."""
-    permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
-    if permitted:
+async def _visible(thread_id: UUID, ctx: Any) -> Visible:
+    """Return what the caller may see, if the handler's filter does not hide the thread."""
+    visible = await reads.admit(ctx, THREAD_READ, {"thread_id": thread_id})
+    if visible.is_limited:
         await runtime.current().database.read(
-            lambda conn: thread_rows.require(conn, thread_id, permitted)
+            lambda conn: thread_rows.require(conn, thread_id, visible)
         )
-    return permitted
+    return visible
 
 
 async def _until_outage(
@@ -125,7 +127,7 @@ async def _follow(
 ) -> AsyncIterator[Delivered]:
     bus, key = runtime.current().bus, await stream_access.key_of(thread_id)
     async with await bus.follow_thread(key, after, asked_at) as subscription:
-        admission = stream_access.Admission(thread_id, await _permitted(thread_id, ctx))
+        admission = stream_access.Admission(thread_id, await _visible(thread_id, ctx))
         while (event := await subscription.get()) is not None and not event.is_loss:
             admitted = await admission.admits(event.run_id, is_last=event.is_end)
             if admitted and (shown := _shown(event, modes)) is not None:

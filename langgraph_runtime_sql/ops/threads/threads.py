@@ -7,8 +7,8 @@ from uuid import uuid4
 from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.gate import idempotency
-from langgraph_runtime_sql.gate.handlers import authorize, caller
+from langgraph_runtime_sql.gate import idempotency, reads, writes
+from langgraph_runtime_sql.gate.operations import THREAD_CREATE, THREAD_READ, THREAD_UPDATE
 from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.answers import Rows, rows
@@ -20,7 +20,6 @@ from langgraph_runtime_sql.ops.threads.end import delete, prune, sweep_ttl
 from langgraph_runtime_sql.ops.threads.search import count, search
 from langgraph_runtime_sql.ops.threads.state import State
 from langgraph_runtime_sql.ops.threads.stream import Stream
-from langgraph_runtime_sql.search import filters
 
 
 class Threads:
@@ -49,10 +48,10 @@ class Threads:
             HTTPException: (404) it does not exist or is hidden.
         """
         identifier = as_uuid(thread_id, "thread ID")
-        permitted = await authorize(ctx, "threads", "read", {"thread_id": identifier})
+        visible = await reads.admit(ctx, THREAD_READ, {"thread_id": identifier})
 
         def fn(conn: Connection) -> Row:
-            row = thread_rows.require(conn, identifier, permitted)
+            row = thread_rows.require(conn, identifier, visible)
             long_values.complete(conn, [row])
             return row
 
@@ -78,24 +77,24 @@ class Threads:
         repeatable = idempotency.take()
         identifier = as_uuid(thread_id, "thread ID")
         value: Row = {"thread_id": identifier, "metadata": metadata or {}, "if_exists": if_exists}
-        permitted = await authorize(ctx, "threads", "create", value)
-        metadata, requester = dict(value["metadata"] or {}), caller(ctx)
+        admission = await writes.admit(ctx, THREAD_CREATE, value)
+        metadata = dict(value["metadata"] or {})
 
         def fn(conn: Connection) -> Row:
             if repeatable is not None:
                 idempotency.refuse_repetition(conn, repeatable)
             existing = thread_rows.find(conn, identifier)
             if existing is None:
-                row = thread_rows.insert(conn, identifier, metadata, requester, ttl=ttl)
+                row = thread_rows.insert(conn, identifier, metadata, admission.caller, ttl=ttl)
                 if repeatable is not None:
                     idempotency.note(conn, repeatable, row)
                 return row
-            hidden = not filters.allows(permitted, existing["metadata"])
+            hidden = not admission.visible.shows(existing["metadata"])
             if hidden or if_exists != "do_nothing":
                 raise thread_rows.ThreadExists(identifier)
             return existing
 
-        found = await runtime.current().database.write(fn)
+        found = await admission.write(fn)
         row = thread_rows.public(await long_values.completed(found))
         request_context.unanswered.set(row)
         return rows([row])
@@ -113,17 +112,17 @@ class Threads:
         """Merge metadata into a thread. Yield nothing if it is missing or may not be changed."""
         identifier = as_uuid(thread_id, "thread ID")
         value: Row = {"thread_id": identifier, "metadata": metadata or {}}
-        permitted = await authorize(ctx, "threads", "update", value)
-        changes, requester = dict(value["metadata"] or {}), caller(ctx)
+        admission = await writes.admit(ctx, THREAD_UPDATE, value)
+        changes = dict(value["metadata"] or {})
 
         def fn(conn: Connection) -> list[Row]:
-            row = thread_rows.find_permitted(conn, identifier, permitted)
+            row = thread_rows.find_visible(conn, identifier, admission.visible)
             if row is None:
                 return []
             lifetime = thread_rows.ttl_columns(ttl, conn.now()) if ttl else {}
-            return [thread_rows.merge_metadata(conn, row, changes, requester, **lifetime)]
+            return [thread_rows.merge_metadata(conn, row, changes, admission.caller, **lifetime)]
 
-        changed = await runtime.current().database.write(fn)
+        changed = await admission.write(fn)
         return rows([thread_rows.public(await long_values.completed(row)) for row in changed])
 
     @staticmethod
@@ -132,15 +131,15 @@ class Threads:
         repeatable = idempotency.take()
         source = as_uuid(thread_id, "thread ID", 400)
         target = uuid4()
-        permitted = await authorize(ctx, "threads", "read", {"thread_id": source})
+        visible = await reads.admit(ctx, THREAD_READ, {"thread_id": source})
         value: Row = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
-        await authorize(ctx, "threads", "create", value)
-        requester, changes = caller(ctx), dict(value["metadata"] or {})
+        admission = await writes.admit(ctx, THREAD_CREATE, value)
+        changes = dict(value["metadata"] or {})
 
         def fn(conn: Connection) -> list[Row]:
             if repeatable is not None:
                 idempotency.refuse_repetition(conn, repeatable)
-            row = thread_rows.find_permitted(conn, source, permitted)
+            row = thread_rows.find_visible(conn, source, visible)
             if row is None:
                 return []
             copied = thread_rows.insert(
@@ -148,7 +147,7 @@ class Threads:
                 target,
                 # The handler names the copy's owner, requester may not own the source.
                 {**row["metadata"], **changes},
-                requester,
+                admission.caller,
                 # The copy has no runs.
                 status=row["resting_status"],
                 values=row["values"],
@@ -161,7 +160,8 @@ class Threads:
                 idempotency.note(conn, repeatable, copied)
             return [copied]
 
-        copied = await runtime.current().database.write(fn)
+        copied = await admission.write(fn)
         if copied:
-            await custom_checkpointer.copy_thread(source, target)
+            with admission.opened():
+                await custom_checkpointer.copy_thread(source, target)
         return rows([thread_rows.public(await long_values.completed(row)) for row in copied])

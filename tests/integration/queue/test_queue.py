@@ -21,9 +21,10 @@ from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.gate import reads
+from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
-from langgraph_runtime_sql.ops.runs import stream as run_stream
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.queue import queue
@@ -534,10 +535,9 @@ async def test_creator_of_a_deleted_stateless_run_still_gets_its_stream(
 ) -> None:
     """Its thread is deleted before the creator reads; other clients find no such thread."""
 
-    async def only_own(*_: Any) -> dict[str, str]:
-        return {"user_id": "ada"}
+    async def only_own(*_: Any) -> Visible:
+        return Visible({"user_id": "ada"})
 
-    monkeypatch.setattr(run_stream, "authorize", only_own)
     run_id = uuid4()
     channels = [await Runs.Stream.subscribe(run_id) for _ in range(2)]
     from langgraph_api.models.run import create_valid_run
@@ -547,6 +547,7 @@ async def test_creator_of_a_deleted_stateless_run_still_gets_its_stream(
         run = await create_valid_run(None, None, body, {}, run_id=run_id)  # type: ignore[arg-type]
         assert await runtime.ended(run_id) is None
         assert await runtime.thread(run["thread_id"]) is None
+        monkeypatch.setattr(reads, "admit", only_own)
 
         async def follow(ignore_404: bool) -> list[bytes]:
             joined = Runs.Stream.join(

@@ -40,6 +40,7 @@ PUBLIC = {
     "threadhold.effects",
     "threadhold.encryption",
     "threadhold.errors",
+    "threadhold.gate",
     "threadhold.hooks",
     "threadhold.host",
     "threadhold.hosts",
