@@ -12,9 +12,9 @@ from typing import Any
 
 from langgraph_runtime_sql import request_context, runtime
 from langgraph_runtime_sql.audit import recorder
-from langgraph_runtime_sql.audit.entry import Actor, Note
+from langgraph_runtime_sql.audit.entry import Actor
 from langgraph_runtime_sql.errors import UngatedWrite
-from langgraph_runtime_sql.gate import writes
+from langgraph_runtime_sql.gate import entries, writes
 from langgraph_runtime_sql.gate.operations import Operation
 from langgraph_runtime_sql.gate.writes import own_write
 from langgraph_runtime_sql.request_context import require_admission
@@ -78,8 +78,8 @@ async def admitted(
         UngatedWrite: as in `acting`.
     """
     with acting(accepted):
-        note = Note(operation.kind, None, operation.action, detail=detail)
-        await recorder.write(runtime.current().database, recorder.current_actor(), note)
+        entry = entries.of(operation, None, detail=detail)
+        await recorder.write(runtime.current().database, recorder.current_actor(), entry)
         with writes.checked(operation):
             yield
 

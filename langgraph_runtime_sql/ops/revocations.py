@@ -13,12 +13,11 @@ from typing import Any
 from sqlalchemy import bindparam, or_, select
 
 from langgraph_runtime_sql import runtime
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons, revocations
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.gate import writes
-from langgraph_runtime_sql.gate.operations import REVOCATION_CREATE, REVOCATION_LIFT, Operation
+from langgraph_runtime_sql.gate import entries, writes
+from langgraph_runtime_sql.gate.operations import REVOCATION_CREATE, REVOCATION_LIFT
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import scope
 
@@ -53,6 +52,12 @@ class Target:
             self.subject is None
         ):
             raise ValueError("A revocation names either a token, or a tenant and a user")
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What is named, for the audit log."""
+        named = {"tenant": self.tenant, "user": self.subject, "token_id": self.token_id}
+        return {name: value for name, value in named.items() if value is not None}
 
     @property
     def key(self) -> str:
@@ -95,7 +100,7 @@ async def revoke(
             "expires_at": None if seconds is None else now + timedelta(seconds=seconds),
         }
         conn.execute(_INSERT, entry)
-        conn.notes.append(_note(REVOCATION_CREATE, target))
+        entries.record(conn, REVOCATION_CREATE, None, tenant=target.tenant, detail=target.fields)
         return _disable(conn, owner) if owner else 0
 
     with scope.within(scope.EVERYTHING), writes.checked(REVOCATION_CREATE):
@@ -115,17 +120,11 @@ async def lift(target: Target) -> bool:
     def fn(conn: Connection) -> bool:
         lifted = bool(conn.execute(_DELETE, {"revoked": target.key}))
         if lifted:
-            conn.notes.append(_note(REVOCATION_LIFT, target))
+            entries.record(conn, REVOCATION_LIFT, None, tenant=target.tenant, detail=target.fields)
         return lifted
 
     with scope.within(scope.EVERYTHING), writes.checked(REVOCATION_LIFT):
         return await runtime.current().database.write(fn)
-
-
-def _note(operation: Operation, target: Target) -> Note:
-    named = {"tenant": target.tenant, "user": target.subject, "token_id": target.token_id}
-    detail = {name: value for name, value in named.items() if value is not None}
-    return Note(operation.kind, None, operation.action, tenant=target.tenant, detail=detail)
 
 
 async def find(keys: Collection[str]) -> set[str]:

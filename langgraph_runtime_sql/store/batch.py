@@ -21,8 +21,9 @@ from langgraph_runtime_sql import clock, process, request_context
 from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.checkpoint.admission import not_superseded
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.gate import entries, limits
+from langgraph_runtime_sql.gate.operations import ITEM_DELETE, ITEM_PUT
 from langgraph_runtime_sql.json_codec import dumps, loads
-from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.filter import compile_filter
 from langgraph_runtime_sql.store.index import NO_VECTORS, Index, Vectors
@@ -73,9 +74,9 @@ class _Put:
 
     def note(self) -> Note:
         """Return the note for the audit log."""
-        action = "delete" if self.value is None else "put"
+        operation = ITEM_DELETE if self.value is None else ITEM_PUT
         place = {"namespace": list(self.op.namespace), "key": self.op.key}
-        return Note("item", None, action, detail=place)
+        return entries.of(operation, None, detail=place)
 
     def run(self, conn: Connection, vectors: Vectors, now: datetime) -> None:
         op, tables = self.op, tables_of(conn)
@@ -165,7 +166,7 @@ class Batch:
             self._admit(conn)
         if self._is_limited:
             # Before the writes, so that a refused batch writes nothing.
-            stored.check_size(conn, self._tenant, sum(len(put.value or "") for put in self._puts))
+            limits.items(conn, self._tenant, sum(len(put.value or "") for put in self._puts))
         self._refresh(conn)
         for put in self._puts:
             put.run(conn, self.vectors, clock.now())

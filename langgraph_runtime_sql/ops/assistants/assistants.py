@@ -13,7 +13,7 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.gate import reads, writes
+from langgraph_runtime_sql.gate import limits, reads, writes
 from langgraph_runtime_sql.gate.operations import (
     ASSISTANT_CREATE,
     ASSISTANT_DELETE,
@@ -22,7 +22,6 @@ from langgraph_runtime_sql.gate.operations import (
     ASSISTANT_UPDATE,
 )
 from langgraph_runtime_sql.gate.reads import Visible
-from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
 from langgraph_runtime_sql.ops.arguments import as_uuid, sort_column
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
@@ -32,7 +31,7 @@ from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants, 
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads.end import delete as delete_thread
 from langgraph_runtime_sql.search import filters, thread_query
-from langgraph_runtime_sql.tenancy import scope, tenants
+from langgraph_runtime_sql.tenancy import scope
 
 __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants", "system_id"]
 
@@ -166,7 +165,7 @@ class Assistants:
                 return assistant_rows.register(conn, identifier, fields)
             existing = get_assistant(conn, identifier)
             if existing is None:
-                quotas.check_assistant(conn, tenants.of(fields["metadata"]))
+                limits.assistant(conn, fields["metadata"])
                 return assistant_rows.insert(conn, identifier, fields)
             hidden = not admission.visible.shows(existing["metadata"])
             if hidden or if_exists != "do_nothing":
@@ -210,7 +209,7 @@ class Assistants:
 
         def check(conn: Connection) -> None:
             assistant_rows.require(conn, identifier, admission.visible)
-            quotas.check_version(conn, identifier, sent)
+            limits.assistant_version(conn, identifier, sent)
 
         await runtime.current().database.read(check)
 

@@ -8,13 +8,18 @@ from uuid import UUID
 from sqlalchemy import Table, bindparam, func, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants, crons, runs
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import WriteConflict
+from langgraph_runtime_sql.gate import entries
+from langgraph_runtime_sql.gate.operations import (
+    ASSISTANT_CREATE,
+    ASSISTANT_DELETE,
+    ASSISTANT_UPDATE,
+)
 from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.tenancy import tenants
 
@@ -99,7 +104,7 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
             raise WriteConflict
         raise HTTPException(409, f"Assistant {assistant_id} already exists")
     conn.execute(_INSERT_VERSION, _sealed(conn, assistant_versions, first))
-    conn.notes.append(Note("assistant", assistant_id, "create", tenant=first["tenant"]))
+    entries.record(conn, ASSISTANT_CREATE, assistant_id, tenant=first["tenant"])
     return _stored(conn, assistant_id)
 
 
@@ -122,7 +127,7 @@ def make_current(conn: Connection, assistant_id: UUID, version: Row) -> Row:
     key = {"key": assistant_id, "tenant": tenant}
     conn.execute(_MAKE_CURRENT, {"updated_at": now(), **key, **fields})
     detail = {"version": version["version"]}
-    conn.notes.append(Note("assistant", assistant_id, "update", tenant=tenant, detail=detail))
+    entries.record(conn, ASSISTANT_UPDATE, assistant_id, tenant=tenant, detail=detail)
     return _stored(conn, assistant_id)
 
 
@@ -134,7 +139,7 @@ def delete(conn: Connection, assistant_id: UUID) -> None:
     """Delete an assistant with its versions and crons. Its runs stay."""
     conn.execute(_DELETE_CRONS, {"key": assistant_id})
     conn.execute(_DELETE, {"key": assistant_id})
-    conn.notes.append(Note("assistant", assistant_id, "delete"))
+    entries.record(conn, ASSISTANT_DELETE, assistant_id)
 
 
 def _stored(conn: Connection, assistant_id: UUID) -> Row:

@@ -15,7 +15,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import Timestamp, crons, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.gate import command, reads, state_keys, writes
+from langgraph_runtime_sql.gate import command, limits, reads, state_keys, writes
 from langgraph_runtime_sql.gate.caller import caller
 from langgraph_runtime_sql.gate.operations import (
     ASSISTANT_READ,
@@ -28,7 +28,6 @@ from langgraph_runtime_sql.gate.operations import (
     THREAD_SEARCH,
 )
 from langgraph_runtime_sql.gate.reads import Visible
-from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.answers import Rows, page_of, pick, rows
 from langgraph_runtime_sql.ops.arguments import as_uuid, sort_column
 from langgraph_runtime_sql.ops.assistants.assistants import get_assistant, is_system
@@ -38,7 +37,6 @@ from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
-from langgraph_runtime_sql.tenancy import tenants
 
 ADVICE = "Ask for fewer crons, by `assistant_id` or `thread_id`."
 IDS = ("cron_id", "assistant_id", "thread_id")
@@ -136,7 +134,7 @@ class Crons:
                 thread_rows.require(conn, thread, visible)
             if cron_rows.find(conn, identifier) is not None:
                 return cron_rows.find_visible(conn, identifier, admission.visible)
-            quotas.check_cron(conn, tenants.of(row["metadata"]), row["user_id"])
+            limits.cron(conn, row["metadata"], row["user_id"])
             date = conn.now()
             due = cron_schedule.next_date(schedule, date, timezone)
             dates = {"created_at": date, "updated_at": date, "next_run_date": due}

@@ -7,12 +7,13 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import WriteConflict
+from langgraph_runtime_sql.gate import entries
+from langgraph_runtime_sql.gate.operations import CRON_CREATE, CRON_DELETE, CRON_UPDATE
 from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.tenancy import tenants
 
@@ -48,7 +49,7 @@ def insert(conn: Connection, row: Row) -> Row | None:
     if found is not None and not created:
         raise WriteConflict
     if created:
-        conn.notes.append(Note("cron", row["cron_id"], "create", tenant=columns["tenant"]))
+        entries.record(conn, CRON_CREATE, row["cron_id"], tenant=columns["tenant"])
     return found
 
 
@@ -62,7 +63,7 @@ def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
         tenant = changes.get("tenant", row.get("tenant"))
         changes = seal_row(conn, crons, cron_id, tenant, {**documents, **changes})
     conn.execute(crons.update().where(crons.c.cron_id == cron_id).values(**changes))
-    conn.notes.append(Note("cron", cron_id, "update", tenant=changes.get("tenant")))
+    entries.record(conn, CRON_UPDATE, cron_id, tenant=changes.get("tenant"))
     return find(conn, cron_id)
 
 
@@ -70,7 +71,7 @@ def delete(conn: Connection, cron_id: UUID) -> bool:
     """Delete a cron. Return False if it was missing."""
     deleted = conn.execute(_DELETE, {"key": cron_id}) > 0
     if deleted:
-        conn.notes.append(Note("cron", cron_id, "delete"))
+        entries.record(conn, CRON_DELETE, cron_id)
     return deleted
 
 

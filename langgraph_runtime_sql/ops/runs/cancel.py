@@ -13,13 +13,12 @@ from sqlalchemy import ColumnElement, and_, func, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks, runtime
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.events.bus import Control
-from langgraph_runtime_sql.gate import writes
+from langgraph_runtime_sql.gate import entries, writes
 from langgraph_runtime_sql.gate.operations import RUN_CANCEL
 from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.gate.writes import Admission
@@ -192,7 +191,7 @@ def _cancel_page(
     )
     for row in cancelled:
         detail = {"thread_id": str(row["thread_id"]), "action": control.action}
-        conn.notes.append(Note("run", row["run_id"], "cancel", tenant=row["tenant"], detail=detail))
+        entries.record(conn, RUN_CANCEL, row["run_id"], tenant=row["tenant"], detail=detail)
         if row["status"] == RunStatus.PENDING:
             cancel_pending(conn, row, control.action)
         else:

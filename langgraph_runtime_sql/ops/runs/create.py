@@ -10,15 +10,15 @@ from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import hooks, json_codec, runtime
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
-from langgraph_runtime_sql.gate import command
+from langgraph_runtime_sql.gate import command, entries, limits
 from langgraph_runtime_sql.gate.caller import Caller, user_fields
+from langgraph_runtime_sql.gate.operations import RUN_CREATE
 from langgraph_runtime_sql.gate.reads import Visible
-from langgraph_runtime_sql.limits import members, quotas, stored
+from langgraph_runtime_sql.limits import members
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.crons.firing import count_fired, note_fired
 from langgraph_runtime_sql.ops.runs import announce
@@ -96,8 +96,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         thread = _new_thread(conn, request, assistant)
     _call_hook(conn, request, thread, row)
     owner = _owner(request, thread["tenant"])
-    quotas.check_run(conn, owner["tenant"], owner["user_id"], request.assistant_id)
-    stored.check(conn, owner["tenant"], row)
+    limits.run(conn, row, owner["tenant"], owner["user_id"])
     if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
@@ -105,9 +104,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         count_fired(conn)
     whole = {**row, **owner}
     of_thread = {"thread_id": str(request.thread_id)}
-    conn.notes.append(
-        Note("run", request.run_id, "create", tenant=whole["tenant"], detail=of_thread)
-    )
+    entries.record(conn, RUN_CREATE, request.run_id, tenant=whole["tenant"], detail=of_thread)
     conn.send(_INSERT, seal_row(conn, runs, request.run_id, thread["tenant"], whole))
     announce.made(conn, whole)
     announce.wake(conn)

@@ -13,14 +13,13 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, request_context, runtime
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.interface import Handle
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
-from langgraph_runtime_sql.gate import command, idempotency, reads, writes
+from langgraph_runtime_sql.gate import command, entries, idempotency, reads, writes
 from langgraph_runtime_sql.gate.operations import (
     ASSISTANT_READ,
     RUN_CREATE,
@@ -220,7 +219,7 @@ class Runs:
             before = checkpoint.latest_version(conn, thread)
             _delete(conn, row)
             of_thread = {"thread_id": str(thread)}
-            conn.notes.append(Note("run", run, "delete", tenant=row["tenant"], detail=of_thread))
+            entries.record(conn, RUN_DELETE, run, tenant=row["tenant"], detail=of_thread)
             is_changed = checkpoint.latest_version(conn, thread) != before
             return is_changed or (was_last and row["status"] in ENDED)
 

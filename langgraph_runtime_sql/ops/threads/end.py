@@ -10,12 +10,11 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks, request_context, runtime
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events.stream_key import StreamKey
-from langgraph_runtime_sql.gate import reads, writes
+from langgraph_runtime_sql.gate import entries, reads, writes
 from langgraph_runtime_sql.gate.operations import THREAD_DELETE, THREAD_PRUNE
 from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.ops import custom_checkpointer
@@ -164,7 +163,7 @@ def _delete(
     if own_run is None:
         # The client of a stateless run may still read its events.
         conn.after_commit(partial(runtime.current().bus.drop, StreamKey.of_thread(thread)))
-        conn.notes.append(Note("thread", thread_id, "delete", tenant=thread["tenant"]))
+        entries.record(conn, THREAD_DELETE, thread_id, tenant=thread["tenant"])
     for row in stopped:
         call_end_hook(conn, row, ROLLBACK)
     return True
@@ -175,7 +174,7 @@ def _keep_latest(conn: Connection, thread_id: UUID, visible: Visible) -> bool:
     if thread is None:
         return False
     checkpoint.prune_thread(conn, thread_id, keep=_starts(conn, thread_id))
-    conn.notes.append(Note("thread", thread_id, "prune", tenant=thread["tenant"]))
+    entries.record(conn, THREAD_PRUNE, thread_id, tenant=thread["tenant"])
     return True
 
 

@@ -12,7 +12,6 @@ from uuid import UUID
 import structlog
 from sqlalchemy import bindparam, or_, select
 
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.checkpoint import retention
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
@@ -23,6 +22,8 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.gate import entries
+from langgraph_runtime_sql.gate.operations import THREAD_PRUNE
 from langgraph_runtime_sql.retention_rules import KeepRule, rule_of
 from langgraph_runtime_sql.statuses import ThreadStatus
 
@@ -100,5 +101,5 @@ def _thin(thread_id: UUID, rules: Sequence[KeepRule], conn: Connection) -> int:
         return 0
     count = retention.thin(conn, str(thread_id), rule)
     if count:
-        conn.notes.append(Note("thread", thread_id, "prune", tenant=row["tenant"]))
+        entries.record(conn, THREAD_PRUNE, thread_id, tenant=row["tenant"])
     return count

@@ -8,16 +8,16 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.errors import WriteConflict
+from langgraph_runtime_sql.gate import entries, limits
 from langgraph_runtime_sql.gate.caller import Caller
+from langgraph_runtime_sql.gate.operations import THREAD_CREATE, THREAD_UPDATE
 from langgraph_runtime_sql.gate.reads import Visible
-from langgraph_runtime_sql.limits import quotas, stored
 from langgraph_runtime_sql.ops.threads import dependents
 from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import ThreadStatus
@@ -133,14 +133,13 @@ def insert(
     }
     hooks.call("before_thread_create", conn, caller, row)
     row["tenant"] = tenants.of(row["metadata"])
-    quotas.check_thread(conn, row["tenant"])
-    stored.check(conn, row["tenant"], row)
+    limits.thread(conn, row)
     if not conn.execute(_INSERT, seal_row(conn, threads, thread_id, row["tenant"], row)):
         if find(conn, thread_id) is not None:
             raise WriteConflict
         raise ThreadExists(thread_id)
     metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
-    conn.notes.append(Note("thread", thread_id, "create", tenant=row["tenant"]))
+    entries.record(conn, THREAD_CREATE, thread_id, tenant=row["tenant"])
     return row
 
 
@@ -164,7 +163,7 @@ def merge_metadata(
         stored = moved_to_tenant(conn, row, columns)
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**stored))
     metadata_index.update(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
-    conn.notes.append(Note("thread", row["thread_id"], "update", tenant=columns["tenant"]))
+    entries.record(conn, THREAD_UPDATE, row["thread_id"], tenant=columns["tenant"])
     return {**row, **columns}
 
 

@@ -14,10 +14,9 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.events.stream_key import StreamKey
-from langgraph_runtime_sql.gate import reads, state_keys, writes
+from langgraph_runtime_sql.gate import limits, reads, state_keys, writes
 from langgraph_runtime_sql.gate.operations import STATE_WRITE, THREAD_READ
 from langgraph_runtime_sql.gate.writes import Admission
-from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import long_values, newest_state
@@ -217,7 +216,7 @@ async def _write(
     """
     configurable = config["configurable"]
     with admission.opened():
-        await stored.admit(runtime.current().database, row["tenant"], sent)
+        await limits.state(row["tenant"], sent)
         async with StateGuard(row["thread_id"], admission.caller, configurable) as guard:
             while True:
                 graph_id = await guard.begin(lambda conn: thread_graph.id_of(conn, row))

@@ -9,12 +9,13 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks, request_context, runtime
-from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import Outdated
+from langgraph_runtime_sql.gate import entries
 from langgraph_runtime_sql.gate.caller import Caller
+from langgraph_runtime_sql.gate.operations import STATE_WRITE
 from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -81,7 +82,7 @@ class StateGuard:
         if not self._is_hook_called:
             self._call_hook(conn, row)
             conn.after_commit(self._note_hook_call)
-            conn.notes.append(Note("thread", self._thread_id, "write_state"))
+            entries.record(conn, STATE_WRITE, self._thread_id)
         self._refuse_in_flight(conn)
         self._refuse_outdated(conn)
         if written is not None:

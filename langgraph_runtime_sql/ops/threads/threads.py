@@ -7,9 +7,8 @@ from uuid import uuid4
 from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.gate import idempotency, reads, writes
+from langgraph_runtime_sql.gate import idempotency, limits, reads, writes
 from langgraph_runtime_sql.gate.operations import THREAD_CREATE, THREAD_READ, THREAD_UPDATE
-from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.answers import Rows, rows
 from langgraph_runtime_sql.ops.arguments import as_uuid
@@ -155,7 +154,7 @@ class Threads:
                 interrupts=row["interrupts"],
             )
             checkpoint.copy_thread(conn, source, target)
-            stored.check_thread(conn, copied["tenant"], target)
+            limits.thread_copy(conn, copied)
             if repeatable is not None:
                 idempotency.note(conn, repeatable, copied)
             return [copied]

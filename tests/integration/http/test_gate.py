@@ -33,6 +33,7 @@ from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
 from tests.support.products import using
 from tests.support.runtime import opened
+from tests.support.served import served
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -353,6 +354,20 @@ def test_write_passes_the_gate(world: World, row: str, ids: dict[str, str]) -> N
     assert made, f"no entry of {write.operation.name}"
     who = "op" if headers == OPERATOR else "ada"
     assert {each["user"] for each in made} == {who}
+    if write.operation in vars(of_products).values():
+        assert {f"{each['method']} {each['route']}" for each in made} == {known(row)}
+
+
+def test_repeated_request_writes_nothing(world: World, ids: dict[str, str]) -> None:
+    last = world.entries()[0]["seq"]
+    key = {"idempotency-key": str(uuid4())}
+    with world.client() as ada:
+        answers = [
+            ada.post(f"/threads/{ids['thread_id']}/runs/wait", json=RUN, headers=key)
+            for _ in range(2)
+        ]
+    assert [each.headers.get("idempotent-replayed") for each in answers] == [None, "true"]
+    assert [each["action"] for each in world.entries(last)] == ["create"]
 
 
 def test_command_of_a_web_socket_passes_the_gate(world: World, ids: dict[str, str]) -> None:
@@ -380,6 +395,60 @@ def test_reads_enter_nothing(world: World, ids: dict[str, str]) -> None:
             answer = ada.request(method, path, json=bodies.get(row, {}))
             assert answer.status_code < 500, answer.text
     assert [each for each in world.entries(last) if each["decision"] == "allowed"] == []
+
+
+OWN_APP = """
+from langgraph.config import get_store
+from langgraph_sdk import Auth
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+auth = Auth()
+
+
+@auth.authenticate
+async def authenticate(authorization):
+    return "ada"
+
+
+@auth.on.threads.create
+async def count(ctx, value):
+    await get_store().aput(("handlers",), "thread", {})
+
+
+async def note(request):
+    await get_store().aput(("routes",), "note", {})
+    return JSONResponse({})
+
+
+app = Starlette(routes=[Route("/notes", note, methods=["POST"])])
+"""
+
+
+def test_the_projects_own_code_writes_items_in_requests(tmp_path: Path) -> None:
+    """As in a run: its routes and handlers are trusted. What they write has entries."""
+    (tmp_path / "own.py").write_text(OWN_APP)
+    config = {
+        "graphs": {"echo": f"{GRAPHS}/echo.py:graph"},
+        "auth": {"path": "./own.py:auth"},
+        "http": {"app": "./own.py:app"},
+    }
+    (tmp_path / "langgraph.json").write_text(json.dumps(config))
+    with (
+        served(tmp_path, tmp_path / "langgraph.json") as server,
+        httpx.Client(base_url=server.url, timeout=60) as client,
+    ):
+        for path in ("/notes", "/threads"):
+            assert client.post(path, json={}).status_code == 200
+    statement = "SELECT route, detail FROM audit_entries WHERE object_kind = 'item' ORDER BY seq"
+    assert [
+        (route, json.loads(detail))
+        for route, detail in databases.execute(tmp_path / "data.db", statement)
+    ] == [
+        ("/notes", {"namespace": ["routes"], "key": "note"}),
+        ("/threads", {"namespace": ["handlers"], "key": "thread"}),
+    ]
 
 
 async def test_write_of_a_request_that_was_not_admitted_is_refused(tmp_path: Path) -> None:

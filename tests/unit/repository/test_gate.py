@@ -1,4 +1,4 @@
-"""Filters of authorization handlers are applied in one place."""
+"""Filters, limits and audit entries are applied in one place: the gate."""
 
 import ast
 from collections.abc import Iterator
@@ -44,3 +44,21 @@ def test_only_reads_search_threads_within_a_filter() -> None:
 def test_only_the_gate_asks_the_handlers() -> None:
     found = {file for file, name, _ in calls() if name.rpartition(".")[2] in ASKING}
     assert found == {"langgraph_runtime_sql/gate/handlers.py"}
+
+
+def test_only_the_gate_checks_the_limits_of_what_is_stored() -> None:
+    checks = ("quotas.check", "stored.check", "stored.admit")
+    found = {file for file, name, _ in calls() if name.startswith(checks)}
+    assert found == {"langgraph_runtime_sql/gate/limits.py"}
+
+
+def test_only_the_gate_says_which_entry_a_change_has() -> None:
+    """Others enter refusals, decisions of policies, and what the audit log does to itself."""
+    found = {file for file, name, _ in calls() if name == "Note"}
+    assert {file for file in found if "/audit/" not in file} == {
+        "langgraph_runtime_sql/gate/entries.py",
+        "langgraph_runtime_sql/hooks.py",
+        "langgraph_runtime_sql/ops/crons/firing.py",
+        "threadhold/http/audit.py",
+        "threadhold/tenant_data/erase.py",
+    }
