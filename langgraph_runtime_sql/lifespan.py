@@ -8,8 +8,8 @@ from typing import Any
 import structlog
 
 from langgraph_runtime_sql import gauges, migrations, options, process, ui_bundler
-from langgraph_runtime_sql.audit import log as audit_log
 from langgraph_runtime_sql.audit import retention as audit_retention
+from langgraph_runtime_sql.audit.links import Linker
 from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
@@ -135,9 +135,6 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     gauges.gauges()
     metrics.runs()
     await database.read(keys.check)
-    if settings.audit:
-        # A key file that others may read stops the start, and not the first change.
-        await asyncio.to_thread(audit_log.of(database).open)
     await tenants.adopt(database, settings.tenant_key)
     bus = await _make_bus(database, redis_url, settings.redis_prefix)
     opened = Runtime(
@@ -212,6 +209,11 @@ async def _start(
     from langgraph_api.asyncio import SimpleTaskGroup
     from langgraph_api.metadata import metadata_loop
 
+    if opened.options.audit:
+        linker = Linker(opened.database)
+        # Before all other entries. A key file that others may read stops the start.
+        await linker.write()
+        stack.push_async_callback(linker.stop)
     tasks = await stack.enter_async_context(
         SimpleTaskGroup(cancel=True, cancel_event=cancel_event, taskgroup_name="Lifespan")
     )
@@ -225,6 +227,8 @@ async def _start(
         logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
     # Not the start itself, which fails with the cause of an outage.
     with outage.waited_for():
+        if opened.options.audit:
+            tasks.create_task(linker.run())
         _start_tasks(stack, opened, tasks, crons=crons)
 
 

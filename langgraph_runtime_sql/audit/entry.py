@@ -35,11 +35,15 @@ LOG = "audit"
 """The kind of the object of an entry about the log itself."""
 RETENTION = "remove_old_entries"
 """The action of the entry that retention writes."""
+LINK = "link"
+"""The action of an entry that names the newest entries of chains."""
 GENESIS = ""
 """The previous hash of the first entry of a database."""
 SALT_BYTES = 16
 MAX_TEXT = 500
 MAX_DETAIL = 4000
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError)
+"""The errors of a detail that no process writes."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -63,6 +67,19 @@ class Actor:
     address: str | None = None
     method: str | None = None
     route: str | None = None
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An entry that was changed, or whose predecessor is missing.
+
+    Attributes:
+        seq: The number of its row.
+        why: What is wrong.
+    """
+
+    seq: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +183,26 @@ def fault(row: Mapping[str, Any], keys: Keyring) -> str | None:
     if key is None and row["key_id"] is not None:
         return None
     return None if entry_hash(row, key) == row["hash"] else "it was changed"
+
+
+def is_believed(row: Mapping[str, Any], keys: Keyring) -> bool:
+    """Return whether an entry about the log itself can be believed: nobody without a key wrote it.
+
+    Without any key, all that are unchanged are believed: then nothing is proven.
+    """
+    return (
+        row["object_kind"] == LOG
+        and not is_erased(row)
+        and (row["key_id"] is not None or not keys.keys)
+        and unknown_key(row, keys) is None
+        and fault(row, keys) is None
+    )
+
+
+def detail_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the detail of an entry."""
+    found: dict[str, Any] = json.loads(row["detail"])
+    return found
 
 
 def _is_erased_by_key(row: Mapping[str, Any], keys: Keyring) -> bool:

@@ -3,13 +3,14 @@
 Each opened SQLite database has a chain, and on Postgres each connection, so that no lock makes writers
 wait for each other. The head of a chain is in memory, and advances after the commit. So a removed end
 leaves a gap before the next entry. The first entry of a chain contains the hash of the newest entry of
-the database.
+the database, and `links` name all chains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -52,12 +53,14 @@ class Head(NamedTuple):
         number: The number of its last entry; 0 for a new chain.
         hash: The hash that the next entry contains.
         at: When the last entry was written.
+        action: The action of the last entry; empty for a new chain.
     """
 
     chain: str
     number: int
     hash: str
     at: datetime
+    action: str = ""
 
 
 class Log:
@@ -74,26 +77,23 @@ class Log:
         # The chain of a SQLite database, and its last committed entry.
         self._chain = uuid4().hex
         self._head: Head | None = None
-
-    def open(self) -> None:
-        """Read the keys; create the file of keys beside a SQLite database that has none.
-
-        Raises:
-            BadAuditKey: the file cannot be used.
-        """
-        if self._texts is None:
-            given = process.configuration().options.audit_key
-            self._texts = keys.configured(self._url, given, create=True)
+        # The heads of own chains that no link names yet.
+        self._unlinked: dict[str, Head] = {}
+        self._unlinked_lock = Lock()
 
     def keyring(self, conn: Connection) -> Keyring:
-        """Return the keys for entries of a transaction that writes.
+        """Return the keys of the log, in a transaction that writes.
+
+        The first use creates the file of keys beside a SQLite database that has no key.
 
         Raises:
             BadAuditKey: the key file cannot be used.
         """
         if self._keyring is not None:
             return self._keyring
-        self.open()
+        if self._texts is None:
+            given = process.configuration().options.audit_key
+            self._texts = keys.configured(self._url, given, create=True)
         if not self._texts:
             return Keyring()
         found = log_id(conn)
@@ -106,8 +106,8 @@ class Log:
         conn.after_commit(partial(setattr, self, "_keyring", keyring))
         return keyring
 
-    def append(self, conn: Connection, actor: Actor, notes: Sequence[Note]) -> None:
-        """Insert an entry for each note, in the transaction of `conn`.
+    def append(self, conn: Connection, actor: Actor, notes: Sequence[Note]) -> Head:
+        """Insert an entry for each note, in the transaction of `conn`, and return the chain's head.
 
         Raises:
             BadAuditKey: the key file cannot be used.
@@ -121,13 +121,32 @@ class Log:
             row |= {"chain": head.chain, "number": head.number + 1, "previous": head.hash}
             row["key_id"] = None if key is None else key.id
             row["hash"] = entry_hash(row, key)
-            head = Head(head.chain, row["number"], row["hash"], at)
+            head = Head(head.chain, row["number"], row["hash"], at, note.action)
             rows.append(row)
         conn.executemany(_INSERT, rows)
-        if conn.dialect_name == "sqlite":
-            conn.after_commit(partial(setattr, self, "_head", head))
+        session = None if conn.dialect_name == "sqlite" else conn.session
+        conn.after_commit(partial(self._committed, head, session))
+        return head
+
+    def _committed(self, head: Head, session: Any) -> None:
+        if session is None:
+            self._head = head
         else:
-            conn.after_commit(partial(setattr, conn.session, "audit_head", head))
+            session.audit_head = head
+        with self._unlinked_lock:
+            self._unlinked[head.chain] = head
+
+    def unlinked(self) -> list[Head]:
+        """Return the heads of own chains that no link names yet."""
+        with self._unlinked_lock:
+            return list(self._unlinked.values())
+
+    def linked(self, heads: Iterable[Head]) -> None:
+        """Forget heads that a link names."""
+        with self._unlinked_lock:
+            for head in heads:
+                if self._unlinked.get(head.chain) == head:
+                    del self._unlinked[head.chain]
 
     def _continued(self, conn: Connection, at: datetime) -> Head:
         """Return the head of the chain that the transaction continues."""

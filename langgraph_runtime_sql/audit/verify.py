@@ -9,9 +9,18 @@ from typing import Any, Literal
 from sqlalchemy import Select, and_, select, text
 
 from langgraph_runtime_sql.audit import log
-from langgraph_runtime_sql.audit.entry import GENESIS, RETENTION, fault, unknown_key
+from langgraph_runtime_sql.audit.entry import (
+    GENESIS,
+    LINK,
+    LOG,
+    RETENTION,
+    Broken,
+    fault,
+    unknown_key,
+)
 from langgraph_runtime_sql.audit.keys import Keyring
-from langgraph_runtime_sql.audit.removals import Broken, Removals
+from langgraph_runtime_sql.audit.links import Links
+from langgraph_runtime_sql.audit.removals import Removals
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import audit_entries as entries
 from langgraph_runtime_sql.database.statements import Row
@@ -53,7 +62,9 @@ class Verdict:
         keyed: The number of entries that a configured key proves.
         chains: The number of chains.
         newest: The hash of the newest entry; empty if there is none.
-        unkeyed: The entries without a key.
+        sealed: The entries from before the log had a key. Since the date `sealed_at` a link protects
+            them.
+        unkeyed: The other entries without a key.
         unknown: The entries with a key that is not configured, by its id.
         broken: The first broken entry, or None.
     """
@@ -62,16 +73,19 @@ class Verdict:
     keyed: int = 0
     chains: int = 0
     newest: str = GENESIS
+    sealed: Unproven = field(default_factory=Unproven)
+    sealed_at: datetime | None = None
     unkeyed: Unproven = field(default_factory=Unproven)
     unknown: dict[str, Unproven] = field(default_factory=dict)
     broken: Broken | None = None
 
     @property
     def status(self) -> Status:
-        """`intact` only if a key proves all entries, and there is one."""
+        """`intact` only if a key proves all entries since the log has one."""
         if self.broken is not None:
             return "broken"
-        return "intact" if 0 < self.count == self.keyed else "unkeyed"
+        is_proven = self.keyed > 0 and self.keyed + self.sealed.count == self.count
+        return "intact" if is_proven else "unkeyed"
 
 
 def verify(
@@ -99,9 +113,13 @@ class _Verification:
         self._conn = conn
         self._keys = Keyring.of_log(texts, log.log_id(conn) or "")
         self._expected = expected
-        self._removals = Removals(_removals(conn), self._keys)
-        self._found = list(self._removals.broken)
-        self._verdict = Verdict()
+        self._links = Links(_about_log(conn, LINK), self._keys)
+        self._removals = Removals(_about_log(conn, RETENTION), self._keys, self._links)
+        self._found = [*self._links.broken, *self._removals.broken]
+        sealed_by = self._links.sealed_by
+        self._verdict = Verdict(sealed_at=None if sealed_by is None else sealed_by["at"])
+        # The heads that links name and that have not been read yet.
+        self._named = dict(self._links.heads)
 
     def run(self) -> Verdict:
         verdict, newest = self._verdict, 0
@@ -128,6 +146,11 @@ class _Verification:
         self._found += [
             Broken(seq, "the entry that its chain follows is missing") for seq in starts.values()
         ]
+        self._found += [
+            Broken(seq, f"it names entry {number} of the chain {chain}, which is missing")
+            for chain, (number, _, seq) in self._named.items()
+            if number > self._removals.last.get(chain, 0)
+        ]
         verdict.broken = min(self._found, key=lambda each: each.seq, default=None)
         if verdict.broken is None and not is_expected_there:
             why = "it is the newest, but the expected hash has no entry"
@@ -136,13 +159,22 @@ class _Verification:
 
     def _fault(self, row: Row) -> str | None:
         """Return what is wrong with an entry by itself, and count it."""
-        if row["key_id"] is None:
+        if self._links.seals(row):
+            self._verdict.sealed.add(row)
+        elif row["key_id"] is None:
             self._verdict.unkeyed.add(row)
         elif (unknown := unknown_key(row, self._keys)) is not None:
             self._verdict.unknown.setdefault(unknown, Unproven()).add(row)
         else:
             self._verdict.keyed += 1
-        return fault(row, self._keys) or self._removals.contradiction(row)
+        return fault(row, self._keys) or self._removals.contradiction(row) or self._link(row)
+
+    def _link(self, row: Row) -> str | None:
+        number, digest, by = self._named.get(row["chain"], (0, "", 0))
+        if row["number"] != number:
+            return None
+        del self._named[row["chain"]]
+        return None if row["hash"] == digest else f"entry {by} names another one in its place"
 
     def _gap(self, before: Row | None, row: Row) -> str | None:
         """Return what is wrong between an entry and the one before it in its chain."""
@@ -180,8 +212,10 @@ def _starts(conn: Connection) -> list[Row]:
     return _fetch(conn, query)
 
 
-def _removals(conn: Connection) -> list[Row]:
-    query = select(entries).where(entries.c.action == RETENTION).order_by(entries.c.seq)
+def _about_log(conn: Connection, action: str) -> list[Row]:
+    """Return the entries about the log itself; those of earlier versions have no kind."""
+    is_one = entries.c.object_kind.is_(None) | (entries.c.object_kind == LOG)
+    query = select(entries).where(entries.c.action == action, is_one).order_by(entries.c.seq)
     return _fetch(conn, query)
 
 

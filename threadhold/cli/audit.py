@@ -104,6 +104,11 @@ def _report(checked: "Verdict") -> Iterator[str]:
         f"{checked.count:,} entries in {checked.chains:,} chains are {checked.status}, "
         f"newest hash {checked.newest}"
     )
+    if (found := checked.sealed).count:
+        yield (
+            f"{found.count:,} of them, until entry {found.seq} of {found.at}, are from before the "
+            f"log had a key. It protects them since {checked.sealed_at}"
+        )
     if (found := checked.unkeyed).count:
         yield (
             f"{found.count:,} entries have no key, the last is entry {found.seq} of {found.at}. "

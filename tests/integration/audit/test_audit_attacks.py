@@ -12,10 +12,11 @@ import pytest
 from sqlalchemy import insert, select
 
 from langgraph_runtime_sql import clock, migrations
-from langgraph_runtime_sql.audit import keys, retention
+from langgraph_runtime_sql.audit import keys, links, retention
 from langgraph_runtime_sql.audit import log as logs
-from langgraph_runtime_sql.audit.entry import LOG, RETENTION, Actor, Note, entry_hash, make
+from langgraph_runtime_sql.audit.entry import LINK, LOG, RETENTION, Actor, Note, entry_hash, make
 from langgraph_runtime_sql.audit.keys import BadAuditKey
+from langgraph_runtime_sql.audit.links import Linker
 from langgraph_runtime_sql.audit.removals import MIN_AGE
 from langgraph_runtime_sql.audit.retention import AuditBroken
 from langgraph_runtime_sql.audit.verify import Verdict, verify
@@ -155,8 +156,8 @@ async def test_forged_removal_explains_nothing(db: Database, path: Path) -> None
     start = {**first, "number": 0, "hash": noted}
     removal = Note(LOG, None, RETENTION, detail=detail)
     await insert_forged(db, without_key(removal, start, chain="forged"))
-    assert (await verdict(db)).status != "intact"
-    assert "no entry" in await why(db, expected=noted)
+    assert "missing" in await why(db)
+    assert "missing" in await why(db, expected=noted)
 
 
 async def test_server_removes_no_entry_that_only_looks_old(
@@ -237,6 +238,113 @@ async def test_entries_without_a_key_are_not_intact(db: Database) -> None:
     await insert_forged(db, entry)
     unkeyed = await verdict(db)
     assert (unkeyed.status, unkeyed.keyed, unkeyed.unkeyed.count) == ("unkeyed", 1, 1)
+
+
+async def spread(db: Database, count: int) -> None:
+    """Write entries in all chains that the process has at once."""
+    await asyncio.gather(*(write(db, f"spread{n}") for n in range(count)))
+
+
+async def ends_unlinked(db: Database) -> list[Row]:
+    """Return the last entry of each chain."""
+    rows = await found(db)
+    return [row for row in rows if row["hash"] not in {each["previous"] for each in rows}]
+
+
+async def test_end_of_a_chain_cannot_be_removed_after_a_link(db: Database, path: Path) -> None:
+    linker = Linker(db)
+    await spread(db, 156)
+    await linker.write()
+    assert (await verdict(db)).status == "intact"
+    for end in await ends_unlinked(db):
+        if end["action"] != LINK:
+            forge(path, f"DELETE FROM audit_entries WHERE seq = {end['seq']}")
+            assert "missing" in await why(db)
+            await insert_forged(db, end)
+    assert (await verdict(db)).status == "intact"
+
+
+async def test_whole_chains_cannot_be_removed_after_a_link(db: Database, path: Path) -> None:
+    linker = Linker(db)
+    await spread(db, 156)
+    await linker.write()
+    rows = await found(db)
+    [link] = [row for row in rows if row["action"] == LINK]
+    # As an insider who keeps only the chain of the link: 123 of 156 entries were removed so.
+    forge(path, f"DELETE FROM audit_entries WHERE chain <> '{link['chain']}'")
+    if len(await found(db)) < len(rows):
+        assert "missing" in await why(db)
+    forge(path, f"DELETE FROM audit_entries WHERE seq < {link['seq']}")
+    assert "missing" in await why(db)
+
+
+async def test_removed_link_is_named_by_the_next_link_of_its_process(
+    db: Database, path: Path
+) -> None:
+    linker = Linker(db)
+    await write(db, "first", "second")
+    await linker.write()
+    # A consistent earlier state, with all that proves the later one removed.
+    forge(path, "DELETE FROM audit_entries WHERE action <> 'first'")
+    assert (await verdict(db)).status == "intact", "nothing has been written since"
+    await linker.write()
+    assert (await verdict(db)).broken is not None
+
+
+async def test_forged_link_proves_and_breaks_nothing(db: Database) -> None:
+    await write(db, "first")
+    [first] = await found(db)
+    detail = {"heads": [["no chain", 7, "no hash"]], "seals": True}
+    await insert_forged(
+        db, without_key(Note(LOG, None, LINK, detail=detail), first, chain="forged")
+    )
+    assert (await verdict(db)).status != "intact"
+
+
+async def test_idle_processes_write_no_links(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    linkers = Linker(db), Linker(db)
+    await write(db, "first")
+    for _ in range(3):
+        for linker in linkers:
+            await linker.write()
+    # Each at its start.
+    assert [row["action"] for row in await found(db)] == ["first", LINK, LINK]
+    monkeypatch.setattr(links, "OVERLAP", 1)
+    monkeypatch.setattr(links, "HEADS", 1)
+    await spread(db, 20)
+    await linkers[0].write()
+    assert (await verdict(db)).status == "intact"
+
+
+async def test_entries_from_before_the_key_are_sealed_and_named(
+    db: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if databases.kind() == "sqlite":
+        # Without a setting there would be a file. An older version wrote neither.
+        monkeypatch.setattr(keys, "configured", lambda *_, **__: ())
+    runtime.set_options(monkeypatch)
+    await write(db, "first", "second")
+    assert (await verdict(db)).status == "unkeyed"
+    monkeypatch.undo()
+    runtime.set_options(monkeypatch, audit_key=(KEY,))
+    other = migrations.open_database(databases.url(path), exclusive=False)
+    other.start_threads()
+    await Linker(other).write()
+    sealed = await verdict(db)
+    assert (sealed.status, sealed.sealed.count, sealed.keyed) == ("intact", 2, 1)
+    assert sealed.sealed_at is not None
+    second = (await found(db))[-2]
+    # Entries without a key that come later are not those of an earlier version.
+    forged = without_key(Note("thread", None, "third"), second)
+    await insert_forged(db, forged)
+    assert (await verdict(db)).status == "unkeyed"
+    forge(path, "DELETE FROM audit_entries WHERE action = 'third'")
+    # What the seal names cannot be written anew.
+    forge(path, "DELETE FROM audit_entries WHERE action = 'second'")
+    rewritten = without_key(Note("thread", None, "other"), (await found(db))[0])
+    await insert_forged(db, {**rewritten, "seq": second["seq"]})
+    assert (await verdict(db)).broken is not None
+    await other.stop()
 
 
 @pytest.mark.only("sqlite")  # Postgres has types
