@@ -32,18 +32,21 @@ _CREATIONS: dict[str, tuple[str, ...]] = {
         )
     },
 }
-# Routes that would act again. All others only read, or do the same again without effect.
+# Routes that would act again. All others only read, or a repetition asks for what already holds:
+# `docs/how-to/once.md` has every route.
 _REFUSED = {
-    "/assistants",
-    "/runs/batch",
-    "/runs/crons",
-    "/threads/{thread_id}/runs/crons",
-    "/threads/{thread_id}/state",
-    "/threads/{thread_id}/commands",
-    "/mcp",
-    "/mcp/",
-    "/a2a/{assistant_id}",
-    "/a2a/{assistant_id}/",
+    ("POST", "/assistants"),
+    # Each change of an assistant makes a version.
+    ("PATCH", "/assistants/{assistant_id}"),
+    ("POST", "/runs/batch"),
+    ("POST", "/runs/crons"),
+    ("POST", "/threads/{thread_id}/runs/crons"),
+    ("POST", "/threads/{thread_id}/state"),
+    ("POST", "/threads/{thread_id}/commands"),
+    ("POST", "/mcp"),
+    ("POST", "/mcp/"),
+    ("POST", "/a2a/{assistant_id}"),
+    ("POST", "/a2a/{assistant_id}/"),
 }
 REFUSAL = (
     "This route does not support the header Idempotency-Key: a repetition would act again. Send the "
@@ -181,10 +184,12 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     await JSONResponse({"detail": REFUSAL}, 422)(scope, receive, send)
 
 
-def _refusing(app: ASGIApp) -> ASGIApp:
+def _refusing(app: ASGIApp, refused: set[str]) -> ASGIApp:
+    """Refuse keys of requests with one of these methods."""
+
     async def refuse_keys(scope: Scope, receive: Receive, send: Send) -> None:
         has_key = scope["type"] == "http" and HEADER in Headers(scope=scope)
-        inner = _refuse if has_key and scope["method"] == "POST" else app
+        inner = _refuse if has_key and scope["method"] in refused else app
         await inner(scope, receive, send)
 
     return refuse_keys
@@ -200,13 +205,12 @@ def install(routes: Iterable[BaseRoute], tenant_key: str | None) -> None:
     every = list(_flat(routes))
     reads = {route.path: route.app for route in every if "GET" in (route.methods or ())}
     for route in every:
-        if "POST" not in (route.methods or ()):
-            continue
-        if (paths := _CREATIONS.get(route.path)) is not None:
+        methods = set(route.methods or ())
+        if "POST" in methods and (paths := _CREATIONS.get(route.path)) is not None:
             answers = [(path, reads[path]) for path in paths]
             route.app = Idempotency(route.app, tenant_key, answers)
-        elif route.path in _REFUSED:
-            route.app = _refusing(route.app)
+        elif refused := {each for each in methods if (each, route.path) in _REFUSED}:
+            route.app = _refusing(route.app, refused)
 
 
 def _flat(routes: Iterable[BaseRoute]) -> Iterator[Any]:

@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -345,7 +345,14 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder, port = tmp_path_factory.mktemp("matrix"), free_port()
+    with furnished(tmp_path_factory.mktemp("matrix")) as made:
+        yield made
+
+
+@contextmanager
+def furnished(folder: Path, **more: str) -> Iterator[World]:
+    """Serve the app with Ada's objects until the end of the block."""
+    port = free_port()
     config = {
         "graphs": {
             "echo": f"{GRAPHS}/echo.py:graph",
@@ -357,7 +364,10 @@ def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     script = str(ROOT / "tests/support/identity_host.py")
     line = [sys.executable, script, str(port), str(folder / "routes.json")]
     env = environment(
-        APP_ENV="production", JWT_SECRET=SECRET, DATABASE_URL=databases.url(folder / "data.db")
+        APP_ENV="production",
+        JWT_SECRET=SECRET,
+        DATABASE_URL=databases.url(folder / "data.db"),
+        **more,
     )
     with running(line, port, folder, env) as server:
         ids = furnish(server.url)
