@@ -62,3 +62,12 @@ def test_only_the_gate_says_which_entry_a_change_has() -> None:
         "threadhold/http/audit.py",
         "threadhold/tenant_data/erase.py",
     }
+
+
+def test_only_the_gate_opens_itself() -> None:
+    opened = {file for file, name, _ in calls() if name.rpartition(".")[2] == "admitting"}
+    opened |= {file for file, name, _ in calls() if name.endswith("admitted.set")}
+    assert opened == {
+        "langgraph_runtime_sql/gate/writes.py",
+        "langgraph_runtime_sql/request_context.py",
+    }
