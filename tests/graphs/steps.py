@@ -71,10 +71,9 @@ async def step(state: State, runtime: Runtime) -> State:
         if number == state.get("exit_at"):
             os._exit(70)
         raise RuntimeError(f"step {number} fails as asked")
-    return {
-        "done": [number],
-        "text": random.Random(number).randbytes(state.get("ballast", 0) // 2).hex(),
-    }
+    size = state.get("ballast", 0) // 2
+    more: State = {"text": random.Random(number).randbytes(size).hex()} if size else {}
+    return {"done": [number], **more}
 
 
 def more(state: State) -> Literal["step", "__end__"]:
