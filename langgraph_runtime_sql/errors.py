@@ -203,6 +203,17 @@ class LimitReached(RuntimeSqlError, HTTPException):
         )
 
 
+class TooManyWaiting(LimitReached):
+    """Too much work of one tenant waits for a thread of the process. Answers 429.
+
+    Args:
+        what: What there may be at most, as "100 operations that wait".
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__("tenant.waiting_operations", what, 1)
+
+
 class DamagedEvents(RuntimeSqlError):
     """Stored events cannot be read. Their readers get `EventsLost` in their place."""
 

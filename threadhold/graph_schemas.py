@@ -16,7 +16,6 @@ import functools
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -26,6 +25,8 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from langgraph_runtime_sql.gate.caller import user_fields
+from langgraph_runtime_sql.tenancy import scope
+from langgraph_runtime_sql.thread_pool import ThreadPool
 
 Schemas = dict[str, Any]
 Make = Callable[[Any], Schemas]
@@ -202,9 +203,9 @@ def _key(graph_id: str, config: Any) -> Hashable:
 
 async def _in_thread(work: Callable[[], Schemas]) -> Schemas:
     """Call `work` in the schema thread, with the caller's context variables."""
-    run = contextvars.copy_context().run
-    return await asyncio.get_running_loop().run_in_executor(_pool, run, work)
+    work = functools.partial(contextvars.copy_context().run, work)
+    return await asyncio.wrap_future(_pool.submit(work, tenant=scope.turn()))
 
 
 # One thread: building schemas holds the interpreter's lock most of the time.
-_pool = ThreadPoolExecutor(1, thread_name_prefix="graph-schemas")
+_pool = ThreadPool(1, "graph-schemas")

@@ -29,6 +29,11 @@ class Answer(Generic[T]):
             Future() if loop is None else loop.create_future()
         )
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the caller no longer waits."""
+        return self._future.cancelled()
+
     async def wait(self) -> T:
         """Return the result or raise the error, on the event loop of the caller."""
         if not isinstance(self._future, asyncio.Future):

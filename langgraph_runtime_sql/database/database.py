@@ -1,6 +1,7 @@
 """The database: one object owns connections, transactions and health checks."""
 
 import asyncio
+import math
 import sqlite3
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import literal, select
 
 from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.answer import Answer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.outage import Outage
@@ -18,7 +20,7 @@ from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_file
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.database.visibility import Visibility
-from langgraph_runtime_sql.errors import DatabaseOutage
+from langgraph_runtime_sql.errors import DatabaseOutage, TooManyWaiting
 
 if TYPE_CHECKING:
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -31,6 +33,8 @@ Recording = Callable[[Callable[[Connection], Any]], Callable[[Connection], Any]]
 
 # A search by an index takes milliseconds. The limit stops one that scans everything.
 SEARCH_SECONDS = 15.0
+# The operations of a tenant's requests that may wait for a thread of a kind. Runs wait without limit.
+MOST_WAITING = 1000
 _PING = Prepared(select(literal(1).label("one")))
 
 
@@ -85,9 +89,12 @@ class Database:
                 self._ownership = ownership.PostgresOwnership(postgres, shared=shared)
         else:
             self._path = path = database_path(url)
-            functions = register_functions
             self._engine = SqliteEngine(
-                path, register_functions=functions, power_loss=power_loss, connect=connect
+                path,
+                register_functions=register_functions,
+                visibility=visibility,
+                power_loss=power_loss,
+                connect=connect,
             )
             self._ownership = Ownership(path) if exclusive else None
         self.dialect_name: str = self._engine.dialect.name
@@ -176,7 +183,11 @@ class Database:
             self._ownership.release()
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
-        """Run `fn(conn)` in one snapshot, on a thread that owns a connection."""
+        """Run `fn(conn)` in one snapshot, on a thread that owns a connection.
+
+        Raises:
+            TooManyWaiting: `MOST_WAITING` operations of the tenant's requests wait already.
+        """
         if (timings := self._timings) is None:
             return await self._patiently(self._engine.submit_read, fn)
         began = time.perf_counter()
@@ -193,6 +204,7 @@ class Database:
 
         Raises:
             SearchTimeout: it took longer than `SEARCH_SECONDS`.
+            TooManyWaiting: a request's search has waited for so long, or as `read` does.
         """
         return await _outcome(self._engine.submit_read, _limited(fn, advice), is_search=True)
 
@@ -207,6 +219,9 @@ class Database:
             fn: The operation.
             urgent: Do not wait for other writes, which may all wait for a lock. For operations
                 with a deadline that wait for no such lock themselves.
+
+        Raises:
+            TooManyWaiting: as `read` does.
         """
         request_context.require_admission()
         recorded: Callable[[Connection], T] = self._recording(fn)
@@ -285,18 +300,26 @@ class Database:
 
 async def _outcome(submit: Submit, fn: Callable[[Connection], T], **options: bool) -> T:
     answer: Answer[T] = Answer(asyncio.get_running_loop())
-    submit(fn, answer, **options)
+    submit(fn, answer, most=_most_waiting(), **options)
     return await answer.wait()
 
 
 def _blocking_outcome(submit: Submit, fn: Callable[[Connection], T], **options: bool) -> T:
     answer: Answer[T] = Answer(None)
-    submit(fn, answer, **options)
+    submit(fn, answer, most=_most_waiting(), **options)
     return answer.block()
 
 
+def _most_waiting() -> int | None:
+    return MOST_WAITING if request_context.claim.get() is None else None
+
+
 def _limited(fn: Callable[[Connection], T], advice: str) -> Callable[[Connection], T]:
+    latest = elapsed() + SEARCH_SECONDS if request_context.claim.get() is None else math.inf
+
     def limited(conn: Connection) -> T:
+        if elapsed() > latest:
+            raise TooManyWaiting(f"{SEARCH_SECONDS:g} s of waiting for a search")
         with conn.limited(SEARCH_SECONDS, advice):
             return fn(conn)
 

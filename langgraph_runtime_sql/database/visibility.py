@@ -1,6 +1,7 @@
 """Visibility: the rows that a transaction may see."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 
@@ -12,5 +13,16 @@ class Visibility(Protocol):
         """The one tenant whose rows are visible; None if there is not exactly one."""
 
     @property
+    def turn(self) -> str | None:
+        """The tenant whose turn the work takes; None: the platform's."""
+
+    @property
     def settings(self) -> Mapping[str, str]:
         """The settings that the database's policies compare with, by name."""
+
+
+class NoRows:
+    """The scope of a transaction that sees no tenant's rows."""
+
+    tenant = turn = None
+    settings: Mapping[str, str] = MappingProxyType({})

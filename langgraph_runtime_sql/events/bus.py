@@ -204,7 +204,7 @@ class LocalBus:
     async def read_log(self, key: StreamKey, after: Order) -> Page:
         """Read a page of the stored events of a run or thread."""
         # The caller's permission was checked: the platform reads for it.
-        with scope.within(scope.EVERYTHING):
+        with scope.within(scope.SystemScope(turn=key.tenant)):
             return await self._database.read(lambda conn: log.read(conn, key, after))
 
     def store(self, conn: Connection, run_id: str) -> None:

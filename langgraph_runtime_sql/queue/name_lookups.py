@@ -8,15 +8,14 @@ webhooks, of HTTP clients and of the website reader.
 import asyncio
 import socket
 import threading
-from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import Context
 from functools import partial
 from typing import Any
 
-from langgraph_runtime_sql import process
 from langgraph_runtime_sql.tenancy import scope
+from langgraph_runtime_sql.thread_pool import ThreadPool
 
 THREADS = 32
 # At once for one tenant. Its other look-ups wait.
@@ -37,11 +36,7 @@ class NameLookups:
     """
 
     def __init__(self, threads: int = THREADS, each: int = EACH, seconds: float = SECONDS) -> None:
-        self._pool = ThreadPoolExecutor(threads, "name-lookup")
-        self._threads, self._each, self._seconds = threads, each, seconds
-        # Tenants in the order of their turns.
-        self._waiting: OrderedDict[str | None, deque[tuple[Future[Any], Work]]] = OrderedDict()
-        self._active: Counter[str | None] = Counter()
+        self._pool, self._seconds = ThreadPool(threads, "name-lookup", each), seconds
         self._lock = threading.Lock()
 
     def submit(self, tenant: str | None, work: Work) -> Future[Any]:
@@ -51,42 +46,20 @@ class NameLookups:
             The result of `work`. After the time limit, `socket.gaierror` with EAI_AGAIN.
         """
         future: Future[Any] = Future()
-        with self._lock:
-            self._waiting.setdefault(tenant, deque()).append((future, work))
+        looking_up = self._pool.submit(work, tenant=tenant)
+        looking_up.add_done_callback(partial(self._settle, future))
         asyncio.get_running_loop().call_later(self._seconds, self._expire, future)
-        self._start()
+        # One that nothing waits for is not begun.
+        future.add_done_callback(lambda _: looking_up.cancel())
         return future
 
-    def _start(self) -> None:
-        """Start the look-ups for which there are threads, each tenant in turn."""
-        with self._lock:
-            for tenant in list(self._waiting):
-                queue = self._waiting[tenant]
-                while queue and queue[0][0].done():
-                    queue.popleft()
-                if not queue:
-                    del self._waiting[tenant]
-                    continue
-                if self._active.total() >= self._threads:
-                    return
-                if self._active[tenant] < self._each:
-                    self._waiting.move_to_end(tenant)
-                    self._active[tenant] += 1
-                    self._pool.submit(self._work, tenant, *queue.popleft())
-
-    def _work(self, tenant: str | None, future: Future[Any], work: Work) -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001  # the caller gets it
+    def _settle(self, future: Future[Any], looking_up: Future[Any]) -> None:
+        if looking_up.cancelled():
+            return
+        if (error := looking_up.exception()) is not None:
             self._finish(future, partial(Future.set_exception, exception=error))
         else:
-            self._finish(future, partial(Future.set_result, result=result))
-        finally:
-            with self._lock:
-                self._active[tenant] -= 1
-                if not self._active[tenant]:
-                    del self._active[tenant]
-            self._start()
+            self._finish(future, partial(Future.set_result, result=looking_up.result()))
 
     def _expire(self, future: Future[Any]) -> None:
         error = socket.gaierror(socket.EAI_AGAIN, "The name was not resolved in time")
@@ -116,5 +89,4 @@ def is_lookup(fn: Callable[..., Any]) -> bool:
 
 def submit(work: Work) -> Future[Any]:
     """Resolve a name for the tenant of the calling task."""
-    visible = scope.current(process.configuration().options.tenant_key)
-    return _lookups.submit(visible.tenant, work)
+    return _lookups.submit(scope.turn(), work)

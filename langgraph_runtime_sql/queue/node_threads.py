@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.queue import name_lookups
+from langgraph_runtime_sql.tenancy import scope
+from langgraph_runtime_sql.thread_pool import ThreadPool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,25 +23,38 @@ _at_work: dict[int, Attempt] = {}
 
 
 class NodeThreads(ThreadPoolExecutor):
-    """The default executor of an event loop."""
+    """The default executor of an event loop, whose threads the tenants share in turns.
+
+    Args:
+        max_workers: How many threads may work for one tenant. There is one more.
+        thread_name_prefix: The prefix of the threads' names.
+    """
+
+    def __init__(self, max_workers: int = 32, thread_name_prefix: str = "run-sync") -> None:
+        # An event loop accepts no other class. The threads are those of the pool.
+        super().__init__(1)
+        self._pool = ThreadPool(max_workers + 1, thread_name_prefix)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if name_lookups.is_lookup(fn):
             lookup: Future[T] = name_lookups.submit(partial(fn, *args, **kwargs))
             return lookup
+        work: Callable[[], T] = partial(fn, *args, **kwargs)
         # Read here: the threads do not have the context of the caller.
-        owner = request_context.claim.get()
-        if owner is None:
-            return super().submit(fn, *args, **kwargs)
-        work: Any = _work
-        return super().submit(work, (owner.run_id, owner.attempt), fn, *args, **kwargs)
+        if (owner := request_context.claim.get()) is not None:
+            work = partial(_work, (owner.run_id, owner.attempt), work)
+        return self._pool.submit(work, tenant=scope.turn())
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Stop the threads when they have finished the submitted work."""
+        self._pool.stop(wait=wait)
 
 
-def _work(attempt: Attempt, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+def _work(attempt: Attempt, work: Callable[[], T]) -> T:
     thread = threading.get_ident()
     _at_work[thread] = attempt
     try:
-        return fn(*args, **kwargs)
+        return work()
     finally:
         del _at_work[thread]
 

@@ -32,7 +32,8 @@ def contains(document: Any, needle: Any) -> bool:
         return isinstance(document, dict) and all(
             key in document and contains(document[key], value) for key, value in needle.items()
         )
-    return equal(document, needle)
+    # Python's own comparison is much faster, but takes true for 1.
+    return bool(document == needle) and equal(document, needle)
 
 
 def has_arrays(needle: Any) -> bool:

@@ -9,7 +9,7 @@ must choose between `EVERYTHING` and `NOTHING`.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql import process, request_context
 from langgraph_runtime_sql.tenancy import tenants
 
 
@@ -40,6 +40,11 @@ class TenantScope:
             raise TypeError(f"A tenant's scope needs the tenant's name, not {given!r}")
 
     @property
+    def turn(self) -> str:
+        """The tenant whose turn its work takes among the tenants."""
+        return self.tenant
+
+    @property
     def settings(self) -> Mapping[str, str]:
         """The settings that the database's policies compare with, by name.
 
@@ -53,8 +58,13 @@ class TenantScope:
 
 @dataclass(frozen=True, slots=True)
 class SystemScope:
-    """All rows: for the platform's own work, and for servers without tenants."""
+    """All rows: for the platform's own work, and for servers without tenants.
 
+    Args:
+        turn: The tenant whose turn the work takes; None: the platform's.
+    """
+
+    turn: str | None = field(default=None, compare=False)
     tenant: ClassVar[None] = None
     settings: ClassVar[Mapping[str, str]] = MappingProxyType({"threadhold.everything": "on"})
 
@@ -64,6 +74,7 @@ class NoScope:
     """No tenant's rows: only those that all may read."""
 
     tenant: ClassVar[None] = None
+    turn: ClassVar[None] = None
     settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -83,6 +94,11 @@ def current(tenant_key: str | None) -> Scope:
         return EVERYTHING
     chosen: Scope | None = request_context.scope.get()
     return _of_caller(tenant_key) if chosen is None else chosen
+
+
+def turn() -> str | None:
+    """Return the tenant whose turn the work of the calling task takes; None: the platform's."""
+    return current(process.configuration().options.tenant_key).turn
 
 
 @contextmanager

@@ -10,10 +10,12 @@ so a thread counts large documents in pieces, and the event loop runs in between
 import asyncio
 from array import array
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
+
+from langgraph_runtime_sql.tenancy import scope
+from langgraph_runtime_sql.thread_pool import ThreadPool
 
 T = TypeVar("T")
 
@@ -26,7 +28,10 @@ INLINE_BYTES = 64 * 1024
 """Bodies below this size are checked on the event loop: a thread would cost more."""
 
 PIECE_BYTES = 32 * 1024
-WORKERS = 2
+# A tenant leaves one of them to the others.
+WORKERS = 3
+MOST_WAITING = 100
+"""The large bodies of a tenant that may wait for a thread."""
 
 _SPACE = b" \t\n\r"
 # Replaces a string, so that `[""]` does not look empty.
@@ -97,14 +102,18 @@ async def off_loop(size: int, work: Callable[[], T]) -> T:
     Args:
         size: Bytes of the document.
         work: The function. In a thread, it does not see the caller's context variables.
+
+    Raises:
+        TooManyWaiting: `MOST_WAITING` bodies of the tenant wait already.
     """
     if size < INLINE_BYTES:
         return work()
-    return await asyncio.get_running_loop().run_in_executor(_pool, work)
+    most = MOST_WAITING
+    return await asyncio.wrap_future(_pool.submit(work, tenant=scope.turn(), most=most))
 
 
 # Few threads, because they compete with the event loop for the interpreter's lock.
-_pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="json-limits")
+_pool = ThreadPool(WORKERS, "json-limits")
 
 
 def measure(text: bytes | bytearray, piece_bytes: int = PIECE_BYTES) -> tuple[int, int]:

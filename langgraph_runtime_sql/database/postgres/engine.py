@@ -13,11 +13,10 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import orjson
@@ -31,10 +30,9 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
-from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
 from langgraph_runtime_sql.database.postgres.turns import Turns
 from langgraph_runtime_sql.database.url import postgres_dsn
-from langgraph_runtime_sql.database.visibility import Visibility
+from langgraph_runtime_sql.database.visibility import NoRows, Visibility
 from langgraph_runtime_sql.errors import (
     DatabaseBusy,
     DatabaseClosed,
@@ -46,6 +44,7 @@ from langgraph_runtime_sql.errors import (
     SupersededAttempt,
     WriteConflict,
 )
+from langgraph_runtime_sql.thread_pool import ThreadPool
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +52,13 @@ T = TypeVar("T")
 Raw = psycopg.Connection[Any]
 Connect = Callable[..., Any]
 
-READERS = 4
-WRITERS = 8
+# Each tenant leaves one of the threads of a kind to the others.
+READERS = 5
+WRITERS = 9
 # Additional writers for urgent work: renew leases, claim or free runs, end stuck transactions.
 URGENT = 3
 # Separate threads, so that short reads do not wait for long searches.
-SEARCHERS = 2
+SEARCHERS = 3
 # Attempts of an operation that collides with others, and the upper limit of the first pause.
 ATTEMPTS = 8
 PAUSE_SECONDS = 0.01
@@ -155,13 +155,6 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-class _NoRows:
-    """The scope of a transaction that sees no tenant's rows."""
-
-    tenant = None
-    settings: Mapping[str, str] = MappingProxyType({})
-
-
 class PostgresEngine:
     """The threads and connections of this process to one Postgres database.
 
@@ -185,7 +178,7 @@ class PostgresEngine:
     ) -> None:
         self.dsn = postgres_dsn(url)
         self.outage = Outage()
-        self._visibility = visibility or _NoRows
+        self._visibility = visibility or NoRows
         self._turns = Turns()
         self._connect: Connect = connect or self._turns.connect
         self._local = threading.local()
@@ -193,7 +186,7 @@ class PostgresEngine:
         self._opened_lock = threading.Lock()
         self._readers = ThreadPool(READERS, "postgres-read")
         self._searchers = ThreadPool(SEARCHERS, "postgres-search")
-        self._writers = ThreadPool(WRITERS, "postgres-write", URGENT)
+        self._writers = ThreadPool(WRITERS, "postgres-write", reserve=URGENT)
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
         self._is_cut_off = False
@@ -240,10 +233,19 @@ class PostgresEngine:
         self._refusal = self._refusal or reason
 
     def submit_write(
-        self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
+        self,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+        *,
+        most: int | None = None,
+        urgent: bool = False,
     ) -> None:
-        """Run `fn` on a writer; `answer` gets its outcome after the commit."""
-        writing = self._submit(self._writers, _WRITE, fn, answer, urgent=urgent)
+        """Run `fn` on a writer; `answer` gets its outcome after the commit.
+
+        Raises:
+            TooManyWaiting: `most` operations of the caller's tenant wait already.
+        """
+        writing = self._submit(self._writers, _WRITE, fn, answer, most, urgent=urgent)
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
 
@@ -253,10 +255,19 @@ class PostgresEngine:
             await asyncio.wait(writing)
 
     def submit_read(
-        self, fn: Callable[[Connection], T], answer: Answer[T], *, is_search: bool = False
+        self,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+        *,
+        most: int | None = None,
+        is_search: bool = False,
     ) -> None:
-        """Run `fn` in one snapshot, on a reader or on a thread for long searches."""
-        self._submit(self._searchers if is_search else self._readers, _READ, fn, answer)
+        """Run `fn` in one snapshot, on a reader or on a thread for long searches.
+
+        Raises:
+            TooManyWaiting: `most` operations of the caller's tenant wait already.
+        """
+        self._submit(self._searchers if is_search else self._readers, _READ, fn, answer, most)
 
     def _submit(
         self,
@@ -264,6 +275,7 @@ class PostgresEngine:
         begin: bytes,
         fn: Callable[[Connection], T],
         answer: Answer[T],
+        most: int | None,
         *,
         urgent: bool = False,
     ) -> Future[None]:
@@ -271,8 +283,9 @@ class PostgresEngine:
             raise self._refusal
         try:
             # Called by the caller's task: the pool's threads do not know its scope.
-            work = partial(self._answer, begin, self._visibility(), fn, answer)
-            return pool.submit(work, urgent=urgent)
+            visible = self._visibility()
+            work = partial(self._answer, begin, visible, fn, answer)
+            return pool.submit(work, tenant=visible.turn, urgent=urgent, most=most)
         except RuntimeError as error:
             # The pool was stopped after the check above.
             raise DatabaseClosed from error
@@ -322,6 +335,8 @@ class PostgresEngine:
     def _answer(
         self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T], answer: Answer[T]
     ) -> None:
+        if begin is _READ and answer.is_cancelled:
+            return
         try:
             result, committed = self._transact(begin, visibility, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle

@@ -1,18 +1,20 @@
 """SQLite engine: one writer thread that commits in groups, and a few readers.
 
-A group holds the operations that wait when the writer is free. Each runs in a savepoint of its
-own, and one commit follows for all, then the answers. So a failed operation rolls back only itself,
-and an answered one is committed.
+A group holds operations that wait while the writer works, of the tenants in turn. Each runs in a
+savepoint of its own, and one commit follows for all, then the answers. So a failed operation rolls back
+only itself, and an answered one is committed.
 """
 
 import asyncio
-import queue
 import sqlite3
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +29,7 @@ from langgraph_runtime_sql.database.sqlite.problems import (
     lack_of_room,
     problem,
 )
+from langgraph_runtime_sql.database.visibility import NoRows, Visibility
 from langgraph_runtime_sql.errors import (
     CannotOpen,
     DatabaseClosed,
@@ -35,15 +38,19 @@ from langgraph_runtime_sql.errors import (
     DatabaseOverloaded,
     DatabaseState,
 )
+from langgraph_runtime_sql.tenant_queue import TenantQueue
+from langgraph_runtime_sql.thread_pool import ThreadPool
 
 T = TypeVar("T")
 
 DIALECT = sqlite_dialect.dialect(paramstyle="named")
-READERS = 4
+# Each tenant leaves one of the threads of a kind to the others.
+READERS = 5
 # Separate threads, so that short reads do not wait for long searches.
-SEARCHERS = 2
-# In a larger group the first operation would wait too long for the last.
+SEARCHERS = 3
+# In a larger or longer group the first operation would wait too long for the last.
 GROUP = 64
+GROUP_SECONDS = 0.02
 BUSY_TIMEOUT_SECONDS = 5.0
 
 Connect = Callable[..., sqlite3.Connection]
@@ -86,6 +93,7 @@ class SqliteEngine:
 
     Args:
         path, register_functions, power_loss, connect: As in `Database`, `path` for its URL.
+        visibility: As in `Database`. Only the turns of tenants depend on it.
 
     Attributes:
         outage: Whether the file can be written to.
@@ -98,32 +106,33 @@ class SqliteEngine:
         path: Path | str,
         *,
         register_functions: Callable[[sqlite3.Connection], None],
+        visibility: Callable[[], Visibility] | None = None,
         power_loss: bool = False,
         connect: Connect | None = None,
     ) -> None:
+        self._visibility = visibility or NoRows
         self._register_functions = register_functions
         self._path = Path(path)
         self.outage = Outage()
         self._power_loss = power_loss
         self._connect = connect or sqlite3.connect
-        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._opened_lock = threading.Lock()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite-read")
-        self._searchers = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="sqlite-search")
+        self._readers = ThreadPool(READERS, "sqlite-read")
+        self._searchers = ThreadPool(SEARCHERS, "sqlite-search")
         self._writer = threading.Thread(target=self._write_loop, name="sqlite-write", daemon=True)
         self._closed = False
-        self._submit_lock = threading.Lock()
+        # Guards the fields below, and wakes the writer.
+        self._submitted = threading.Condition()
+        self._urgent: deque[_Job[Any]] = deque()
+        self._jobs: TenantQueue[_Job[Any]] = TenantQueue()
 
     def usage(self) -> dict[str, tuple[int, int, int]]:
         """Return threads, busy threads and waiting operations, for `read` and `write`."""
-        reading = self._readers._work_queue.qsize()
-        idle = self._readers._idle_semaphore._value
-        started = len(self._readers._threads)
-        writing = self._jobs.qsize()
-        busy = max(0, started - idle)
-        return {"read": (READERS, busy, reading), "write": (1, min(1, writing), writing)}
+        with self._submitted:
+            writing = len(self._urgent) + len(self._jobs)
+        return {"read": self._readers.usage(), "write": (1, min(1, writing), writing)}
 
     def start(self) -> None:
         """Start the writer thread."""
@@ -158,45 +167,82 @@ class SqliteEngine:
 
     def stop(self) -> None:
         """Finish accepted operations, then close. Blocks; repeatable."""
-        with self._submit_lock:
+        with self._submitted:
             if self._closed:
                 return
             self._closed = True
-            self._jobs.put(None)
+            self._submitted.notify()
         if self._writer.is_alive():
             self._writer.join()
-        self._readers.shutdown(wait=True)
-        self._searchers.shutdown(wait=True)
+        self._readers.stop()
+        self._searchers.stop()
         with self._opened_lock:
             for raw in self._opened:
                 raw.close()
             self._opened.clear()
 
     def submit_write(
-        self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
+        self,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+        *,
+        most: int | None = None,
+        urgent: bool = False,
     ) -> None:
         """Queue `fn` for the writer; `answer` gets its outcome after the commit.
 
-        `urgent` changes nothing here, because no write waits for a lock.
+        Args:
+            fn, answer: The operation and its outcome.
+            most: How many operations of the caller's tenant may wait; None: no limit.
+            urgent: Run it first.
+
+        Raises:
+            TooManyWaiting: `most` operations of the tenant wait already.
         """
-        with self._submit_lock:
+        # Called by the caller's task: the writer does not know its scope.
+        self._queue(_Job(fn, answer), self._visibility().turn, most, urgent=urgent)
+
+    def _queue(
+        self, job: _Job[T], tenant: str | None, most: int | None = None, *, urgent: bool = False
+    ) -> None:
+        with self._submitted:
             if self._closed:
                 raise DatabaseClosed
-            self._jobs.put(_Job(fn, answer))
+            if urgent:
+                self._urgent.append(job)
+            else:
+                self._jobs.add(tenant, job, most)
+            self._submitted.notify()
 
     async def wait_for_writes(self) -> None:
         """Wait until every accepted write has ended."""
-        answer: Answer[None] = Answer(asyncio.get_running_loop())
-        self.submit_write(lambda conn: None, answer)
-        await answer.wait()
+        with self._submitted:
+            waiting = self._jobs.tenants
+        loop = asyncio.get_running_loop()
+        # Behind the operations of each tenant. The writer is at the others.
+        ends: list[Answer[None]] = [Answer(loop) for _ in (None, *waiting)]
+        for tenant, answer in zip((None, *waiting), ends, strict=True):
+            self._queue(_Job(lambda conn: None, answer), tenant)
+        for answer in ends:
+            await answer.wait()
 
     def submit_read(
-        self, fn: Callable[[Connection], T], answer: Answer[T], *, is_search: bool = False
+        self,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+        *,
+        most: int | None = None,
+        is_search: bool = False,
     ) -> None:
-        """Run `fn` in one snapshot, on a reader or on a thread for long searches."""
+        """Run `fn` in one snapshot, on a reader or on a thread for long searches.
+
+        Raises:
+            TooManyWaiting: `most` operations of the caller's tenant wait already.
+        """
         if self._closed:
             raise DatabaseClosed
-        (self._searchers if is_search else self._readers).submit(self._read, fn, answer)
+        pool = self._searchers if is_search else self._readers
+        pool.submit(partial(self._read, fn, answer), tenant=self._visibility().turn, most=most)
 
     def open(self) -> sqlite3.Connection:
         """Open a connection with the engine's settings."""
@@ -233,6 +279,8 @@ class SqliteEngine:
 
     def _read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
         raw: sqlite3.Connection | None = getattr(self._local, "raw", None)
+        if answer.is_cancelled:
+            return
         try:
             if raw is None:
                 raw = self._local.raw = self.open()
@@ -253,10 +301,10 @@ class SqliteEngine:
 
     def _write_loop(self) -> None:
         raw: sqlite3.Connection | None = None
-        while (group := self._next_group()) is not None:
+        while (first := self._wait_for_job()) is not None:
+            group = [first]
             try:
-                if raw is None:
-                    raw = self.open()
+                raw = self._begin(raw, group)
                 self._commit(raw, group)
             except BaseException as error:  # noqa: BLE001  # the callers' to handle
                 for job in group:
@@ -270,26 +318,50 @@ class SqliteEngine:
                     run_callbacks(job.committed)
             Answer.settle([(job.answer, job.result, job.error) for job in group])
 
-    def _next_group(self) -> list[_Job[Any]] | None:
-        """Return up to `GROUP` waiting jobs; None after the last."""
-        first = self._jobs.get()
-        if first is None:
-            return None
-        group = [first]
-        while len(group) < GROUP and not self._jobs.empty():
-            job = self._jobs.get()
+    def _wait_for_job(self) -> _Job[Any] | None:
+        """Return the next job; None after the last."""
+        with self._submitted:
+            while (job := self._next_job()) is None:
+                if self._closed:
+                    return None
+                self._submitted.wait()
+            return job
+
+    def _next_job(self) -> _Job[Any] | None:
+        if self._urgent:
+            return self._urgent.popleft()
+        found = self._jobs.take()
+        return None if found is None else found[1]
+
+    def _further(self, group: list[_Job[Any]]) -> Iterator[_Job[Any]]:
+        """Add the jobs that wait to a group, one after the other, until it is full."""
+        with self._submitted:
+            waiting = len(self._urgent) + len(self._jobs)
+        end = time.monotonic() + GROUP_SECONDS
+        while len(group) < min(GROUP, waiting + 1) and time.monotonic() < end:
+            with self._submitted:
+                job = self._next_job()
             if job is None:
-                # The engine stops: finish this group, then read the end mark again.
-                self._jobs.put(None)
-                break
+                return
             group.append(job)
-        return group
+            yield job
+
+    def _begin(self, raw: sqlite3.Connection | None, group: list[_Job[Any]]) -> sqlite3.Connection:
+        """Begin a transaction, on a new connection if there is none."""
+        try:
+            raw = raw or self.open()
+            raw.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            # Those that wait behind would fail as well, each after a time of its own.
+            list(self._further(group))
+            raise
+        return raw
 
     def _commit(self, raw: sqlite3.Connection, group: list[_Job[Any]]) -> None:
+        """Run the first job of a group, and those that wait behind it, and commit."""
         done: list[_Job[Any]] = []
-        raw.execute("BEGIN IMMEDIATE")
         try:
-            for job in group:
+            for job in chain(list(group), self._further(group)):
                 self._run(raw, job)
                 if job.error is None:
                     done.append(job)

@@ -6,14 +6,14 @@ from concurrent.futures import Future
 
 import pytest
 
-from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
+from langgraph_runtime_sql.thread_pool import ThreadPool
 
 PATIENCE = 60.0
 
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPool]:
-    pool = ThreadPool(3, "pool")
+    pool = ThreadPool(3, "pool", each=3)
     yield pool
     pool.stop()
 
@@ -114,7 +114,7 @@ def test_failed_work_does_not_end_its_thread(pool: ThreadPool) -> None:
 
 
 def test_urgent_work_does_not_wait_for_other_work() -> None:
-    pool = ThreadPool(2, "pool", reserve=2)
+    pool = ThreadPool(2, "pool", each=2, reserve=2)
     gates, done = start_gates(pool, 2)
     waiting = Gate()
     done.append(pool.submit(waiting))
@@ -135,7 +135,7 @@ def test_urgent_work_does_not_wait_for_other_work() -> None:
 
 
 def test_urgent_work_goes_first() -> None:
-    pool = ThreadPool(1, "pool", reserve=0)
+    pool = ThreadPool(1, "pool")
     [gate], _ = start_gates(pool, 1)
     seen: list[str] = []
     done = [

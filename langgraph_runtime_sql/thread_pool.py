@@ -1,16 +1,22 @@
-"""Thread pool: the thread that worked last gets the next work.
+"""Thread pool: tenants take turns, and the thread that worked last gets the next work.
 
 A round-robin pool would use all its threads, however little work there is. Each connection, and the
 server's process for it, would have gone cold before its next use.
 
-Reserved threads run urgent work however long all others wait.
+No tenant has all threads at work, so another tenant's work begins at once. Reserved threads run urgent
+work however long all others wait.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
+from typing import TypeVar
 
+from langgraph_runtime_sql.tenant_queue import TenantQueue
+
+T = TypeVar("T")
 Work = Callable[[], None]
 
 
@@ -38,50 +44,53 @@ class ThreadPool:
     Args:
         count: How many may work at once; further work waits.
         name: The prefix of the threads' names.
+        each: How many of them may work for one tenant; default all but one.
         reserve: How many more threads there are for urgent work.
     """
 
-    def __init__(self, count: int, name: str, reserve: int = 0) -> None:
+    def __init__(self, count: int, name: str, each: int | None = None, *, reserve: int = 0) -> None:
         self._count, self._limit, self._name = count, count + reserve, name
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._idle: list[_Worker] = []
         self._urgent: deque[Work] = deque()
-        self._waiting: deque[Work] = deque()
+        self._waiting: TenantQueue[Work] = TenantQueue(max(1, count - 1) if each is None else each)
         # The number of threads at work that is not urgent.
         self._ordinary = 0
         self._stopped = False
 
-    def submit(self, work: Work, *, urgent: bool = False) -> Future[None]:
+    def submit(
+        self,
+        work: Callable[[], T],
+        *,
+        tenant: str | None = None,
+        urgent: bool = False,
+        most: int | None = None,
+    ) -> Future[T]:
         """Queue `work`.
 
         Args:
             work: The function to call.
+            tenant: Whose turn it takes; None: the platform's.
             urgent: Run it first, also while `count` threads are busy.
+            most: How much of a tenant's work may wait; None: no limit.
 
         Returns:
-            A future that is set when the work is done, with its error if it raised one.
+            The future of its result. Cancelled work is not begun.
 
         Raises:
             RuntimeError: the pool was stopped.
+            TooManyWaiting: `most` of the tenant's work waits already.
         """
-        done: Future[None] = Future()
-
-        def reported() -> None:
-            try:
-                work()
-            except BaseException as error:  # noqa: BLE001  # the caller's to handle
-                done.set_exception(error)
-            else:
-                done.set_result(None)
-            if not urgent:
-                with self._lock:
-                    self._ordinary -= 1
-
+        done: Future[T] = Future()
+        run = partial(_run, work, done)
         with self._lock:
             if self._stopped:
                 raise RuntimeError("The pool was stopped")
-            (self._urgent if urgent else self._waiting).append(reported)
+            if urgent:
+                self._urgent.append(run)
+            else:
+                self._waiting.add(tenant, run, most)
             if self._idle or len(self._threads) < self._limit:
                 self._begin()
         return done
@@ -92,13 +101,17 @@ class ThreadPool:
             busy = len(self._threads) - len(self._idle)
             return self._limit, busy, len(self._urgent) + len(self._waiting)
 
-    def stop(self) -> None:
-        """Finish the submitted work, then end the threads. Blocks; repeatable."""
+    def stop(self, *, wait: bool = True) -> None:
+        """Finish the submitted work, then end the threads. Repeatable.
+
+        Args:
+            wait: Block until the threads have ended.
+        """
         with self._lock:
             self._stopped = True
             while self._idle:
                 self._idle.pop().call(None)
-        for thread in self._threads:
+        for thread in self._threads if wait else ():
             thread.join()
 
     def _begin(self) -> None:
@@ -115,10 +128,16 @@ class ThreadPool:
         """Return the next work that may start; None if there is none."""
         if self._urgent:
             return self._urgent.popleft()
-        if self._waiting and self._ordinary < self._count:
-            self._ordinary += 1
-            return self._waiting.popleft()
-        return None
+        if self._ordinary >= self._count or (found := self._waiting.take()) is None:
+            return None
+        self._ordinary += 1
+        return partial(self._ended_after, *found)
+
+    def _ended_after(self, tenant: str | None, work: Work) -> None:
+        work()
+        with self._lock:
+            self._ordinary -= 1
+            self._waiting.ended(tenant)
 
     def _start_thread(self, work: Work) -> None:
         name = f"{self._name}_{len(self._threads)}"
@@ -142,3 +161,14 @@ class ThreadPool:
                 return None
             self._idle.append(worker)
         return worker.wait()
+
+
+def _run(work: Callable[[], T], done: Future[T]) -> None:
+    if not done.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001  # the caller's to handle
+        done.set_exception(error)
+    else:
+        done.set_result(result)
