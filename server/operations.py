@@ -1,4 +1,4 @@
-"""Operations: what callers of the product routes can write to the tables of the graphs."""
+"""Operations: what callers of the product routes can write to the tables of the graphs, and export."""
 
 from threadhold.gate import Operation
 
@@ -12,3 +12,6 @@ MISTAKE_DELETE = Operation("mistake", "delete", None)
 EXERCISE_ANSWER = Operation("exercise", "answer", None)
 PROJECT_CREATE = Operation("project", "create", None)
 PROJECT_UPDATE = Operation("project", "update", None)
+
+SCORES_EXPORT = Operation("scores", "export", None, writes=False)
+REPORT_EXPORT = Operation("report", "export", None, writes=False)

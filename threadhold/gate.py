@@ -8,7 +8,10 @@ asks `require_admission` before each write transaction.
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any
+
+from starlette.types import Scope
 
 from langgraph_runtime_sql import request_context, runtime
 from langgraph_runtime_sql.audit import recorder
@@ -18,6 +21,7 @@ from langgraph_runtime_sql.gate import entries, writes
 from langgraph_runtime_sql.gate.operations import Operation
 from langgraph_runtime_sql.gate.writes import own_write
 from langgraph_runtime_sql.request_context import require_admission
+from threadhold.http.audit import HostRequest
 
 __all__ = [
     "Operation",
@@ -25,23 +29,30 @@ __all__ = [
     "acting",
     "admitted",
     "client_request",
+    "entered",
     "own_write",
     "require_admission",
 ]
 
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+
 
 @contextmanager
-def client_request(scope: Mapping[str, Any], route: str) -> Iterator[None]:
+def client_request(
+    scope: Scope, route: str, values: Mapping[str, Any] = NO_VALUES
+) -> Iterator[HostRequest]:
     """Refuse, in the block, writes that were not admitted. The audit log names the route.
+
+    Answer with `recorded(send)` of the yielded request, so that the log has its refusals.
 
     Args:
         scope: The ASGI scope of the client's request.
         route: Its path, with names for the parameters.
+        values: The values of the parameters.
     """
-    client = scope.get("client")
-    origin = Actor(address=client[0] if client else None, method=scope["method"], route=route)
-    with writes.in_client_request(), _from(lambda: origin):
-        yield
+    origin = HostRequest(scope, route, values)
+    with writes.in_client_request(), _from(origin):
+        yield origin
 
 
 @contextmanager
@@ -77,11 +88,25 @@ async def admitted(
     Raises:
         UngatedWrite: as in `acting`.
     """
+    await entered(operation, accepted, **detail)
+    with acting(accepted), writes.checked(operation):
+        yield
+
+
+async def entered(operation: Operation, accepted: Mapping[str, Any], **detail: Any) -> None:
+    """Enter in the audit log what a caller does without a write to the platform, such as an export.
+
+    Args:
+        operation: What the caller asks for. The caller's right to it has been checked.
+        accepted: As in `acting`.
+        **detail: Facts for the entry, as JSON values.
+
+    Raises:
+        UngatedWrite: as in `acting`.
+    """
     with acting(accepted):
         entry = entries.of(operation, None, detail=detail)
         await recorder.write(runtime.current().database, recorder.current_actor(), entry)
-        with writes.checked(operation):
-            yield
 
 
 @contextmanager

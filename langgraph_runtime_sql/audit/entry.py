@@ -57,8 +57,9 @@ class Actor:
         user: The identity of the user.
         roles: The permissions of the user.
         address: The remote address of the request.
-        method: The HTTP method, or `WEBSOCKET`.
-        route: The path of the route with names for its parameters; `cron` for a cron's run.
+        method: The HTTP method, `WEBSOCKET`, or `COMMAND`.
+        route: The path of the route that the client has called, with names for its parameters; the name
+            of a command; `cron` for a cron's run.
     """
 
     tenant: str | None = None

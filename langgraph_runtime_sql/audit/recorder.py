@@ -1,7 +1,10 @@
 """Recorder: turn the notes of an operation into audit entries, before its commit."""
 
+import os
+import pwd
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -42,6 +45,26 @@ async def write(database: Database, actor: Actor, note: Note) -> None:
         log = logs.of(database)
         with scope.within(scope.EVERYTHING), request_context.own_write("audit"):
             await database.write(lambda conn: log.append(conn, actor, [note]))
+
+
+@contextmanager
+def by_command(name: str | None = None) -> Iterator[None]:
+    """Let the entries of the block name the user of the system who runs a command.
+
+    Args:
+        name: The command, such as `tenant export`.
+    """
+    try:
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        # A container may run as a user without a name.
+        user = str(os.geteuid())
+    actor = Actor(user=user, method="COMMAND", route=name)
+    token = request_context.origin.set(lambda: actor)
+    try:
+        yield
+    finally:
+        request_context.origin.reset(token)
 
 
 def current_actor() -> Actor:

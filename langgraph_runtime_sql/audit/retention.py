@@ -17,13 +17,12 @@ from sqlalchemy import select, text
 
 from langgraph_runtime_sql import clock
 from langgraph_runtime_sql.audit import log as logs
-from langgraph_runtime_sql.audit import triggers
+from langgraph_runtime_sql.audit import recorder, triggers
 from langgraph_runtime_sql.audit.entry import (
     EPOCH,
     LOG,
     MICROSECOND,
     RETENTION,
-    Actor,
     Note,
     fault,
     unknown_key,
@@ -104,7 +103,7 @@ def remove_page(conn: Connection, *, log: Log, age: timedelta, before: datetime)
         "followed": _followed(conn, old),
     }
     # Before the deletion, because it follows the newest entry.
-    log.append(conn, Actor(), [Note(LOG, None, RETENTION, detail=detail)])
+    log.append(conn, recorder.current_actor(), [Note(LOG, None, RETENTION, detail=detail)])
     triggers.allow(conn, triggers.BEFORE, str((before - EPOCH) // MICROSECOND))
     conn.execute(entries.delete().where(entries.c.seq.in_([row["seq"] for row in old])))
     triggers.forbid(conn, triggers.BEFORE)

@@ -63,6 +63,8 @@ ITEM_NAMESPACES = _reads("store", "item", "list_namespaces")
 ITEM_PUT = Operation("item", "put", ("store", "put"))
 ITEM_DELETE = Operation("item", "delete", ("store", "delete"))
 
+TENANT_EXPORT = Operation("tenant", "export", None, writes=False)
+
 REVOCATION_CREATE = Operation("revocation", "create", None)
 REVOCATION_LIFT = Operation("revocation", "lift", None)
 

@@ -100,8 +100,10 @@ async def revoke(
             "expires_at": None if seconds is None else now + timedelta(seconds=seconds),
         }
         conn.execute(_INSERT, entry)
-        entries.record(conn, REVOCATION_CREATE, None, tenant=target.tenant, detail=target.fields)
-        return _disable(conn, owner) if owner else 0
+        disabled = _disable(conn, owner) if owner else 0
+        detail = {**target.fields, "seconds": seconds, "reason": reason, "crons": disabled}
+        entries.record(conn, REVOCATION_CREATE, None, tenant=target.tenant, detail=detail)
+        return disabled
 
     with scope.within(scope.EVERYTHING), writes.checked(REVOCATION_CREATE):
         return await runtime.current().database.write(fn)

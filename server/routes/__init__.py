@@ -131,8 +131,8 @@ class ProductRoutes:
         route_names.note(scope, template, names)
         # The platform handles its own errors. Errors of the handlers here happen outside of it.
         answer = ErrorBoundary(partial(self._answer, handler, names))
-        with client_request(scope, template):
-            await answer(scope, receive, send)
+        with client_request(scope, template, names) as request:
+            await answer(scope, receive, request.recorded(send))
 
     async def _answer(
         self, handler: Handler, names: dict[str, str], scope: Scope, receive: Receive, send: Send

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
 from contexts.policy_status import PolicyStatus
-from server.operations import FEEDBACK_PUT
+from server.operations import FEEDBACK_PUT, SCORES_EXPORT
 from server.routes.conversation import Json, find_thread
 from server.routes.export import GRAPH, tenant_of
 from server.routes.forwarding import Answer, Request, read_body
@@ -94,6 +94,7 @@ async def scores(request: Request) -> None:
     search = await _find(request)
     if search is None:
         return
+    await request.enter(SCORES_EXPORT, **request.names)
     lines = nothing()
     if search.rule_name is not None:
         lines = scores_of(search.domain, (search.tenant_id, search.rule_name, search.icp_hash))

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from my_agent.user import LOCAL, User
-from server.operations import NOTE_ADD
+from server.operations import NOTE_ADD, REPORT_EXPORT
 from server.project import has_our_identity
 from server.routes.conversation import Json, find_thread
 from server.routes.forwarding import Answer, Request, read_body
@@ -191,6 +191,7 @@ async def report(access: Access) -> None:
     found = await _read(
         access, lambda conn: log.moment(conn, access.user.tenant_id, access.session)
     )
+    await access.request.enter(REPORT_EXPORT, **access.request.names)
     text = render(access.session, found.state, found.state["timeline"])
     await access.respond(PlainTextResponse(text, media_type="text/markdown"), seq=found.seq)
 

@@ -7,6 +7,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Scope
 
 from my_agent.user import LOCAL_TENANT
+from server.operations import SCORES_EXPORT
 from server.project import has_our_identity
 from server.routes.forwarding import Request
 from threadhold import LangGraphPlatform
@@ -34,6 +35,7 @@ async def scores(request: Request) -> None:
     if tenant_id is None:
         await request.pass_on()
         return
+    await request.enter(SCORES_EXPORT)
     response = StreamingResponse(latest_scores(tenant_id), media_type="text/csv", headers=HEADERS)
     await request.respond(response, probe.headers)
 

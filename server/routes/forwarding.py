@@ -159,6 +159,15 @@ class Request:
         """
         return gate.admitted(operation, self.accepted, **detail)
 
+    async def enter(self, operation: Operation, **detail: Any) -> None:
+        """Enter in the audit log what the caller reads, whom the platform has accepted.
+
+        Args:
+            operation: What the caller asks for, and may do.
+            **detail: Facts for the audit log.
+        """
+        await gate.entered(operation, self.accepted, **detail)
+
     async def forward(self, method: str, path: str, body: Any, send: Send) -> Scope:
         """Send another request as `call` does, and pass each message of the answer to `send`.
 

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from server.operations import PROJECT_CREATE, PROJECT_UPDATE
+from server.operations import PROJECT_CREATE, PROJECT_UPDATE, REPORT_EXPORT
 from server.routes.conversation import Json, find_thread
 from server.routes.export import tenant_of
 from server.routes.forwarding import Answer, Request, read_body
@@ -139,6 +139,7 @@ async def report(request: Request) -> None:
         body = {"report": content, "markdown": markdown.render(made)}
         await request.answer(body, probe)
         return
+    await request.enter(REPORT_EXPORT, **request.names)
     response: Response = PlainTextResponse(markdown.render(made), media_type="text/markdown")
     if kind == "text/html":
         # The page holds words of foreign pages: nothing in it may run or load.

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from langgraph_runtime_sql import clock, process
-from langgraph_runtime_sql.audit import keys, listing, retention
+from langgraph_runtime_sql.audit import keys, listing, recorder, retention
 from langgraph_runtime_sql.audit import log as logs
 from langgraph_runtime_sql.audit import verify as verification
 from langgraph_runtime_sql.audit.listing import Wanted
@@ -53,7 +53,8 @@ def remove(url: str, age: timedelta) -> int:
             removed += count
         return removed
 
-    return _with(url, pages)
+    with recorder.by_command("audit"):
+        return _with(url, pages)
 
 
 def _with(url: str, fn: Callable[[Database], T]) -> T:

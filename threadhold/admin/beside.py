@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 
+from langgraph_runtime_sql.audit import recorder
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.url import database_path, is_postgres
@@ -37,7 +38,7 @@ async def beside_server(url: str) -> AsyncIterator[None]:
         database = open_database(url, exclusive=False)
         try:
             await database.start()
-            with without_platform(database):
+            with without_platform(database), recorder.by_command():
                 yield
         finally:
             await database.stop()
@@ -59,7 +60,7 @@ def opened_beside_server(url: str) -> Iterator[Database]:
         database.migrate()
         database.start_threads()
         try:
-            with without_platform(database):
+            with without_platform(database), recorder.by_command():
                 yield database
         finally:
             database.close()

@@ -41,5 +41,6 @@ def load_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
     require_clients(settings.database_url, settings.redis_url)
     # Commands write audit entries, too.
     known = process.configuration()
-    process.configure(replace(known.options, audit_key=settings.audit_key), known.hooks)
+    options = replace(known.options, audit=settings.audit_log, audit_key=settings.audit_key)
+    process.configure(options, known.hooks)
     return settings

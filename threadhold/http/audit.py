@@ -1,6 +1,7 @@
 """Audit: name the origin of each request's changes, record refusals, and offer the log to operators."""
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -70,23 +71,90 @@ class AuditTrail:
         if not is_on or scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        origin = _Origin(scope, request_context.origin.get())
-
-        async def send_and_record(message: Message) -> None:
-            status = _status(message)
-            if status is not None and (note := origin.refusal(status)) is not None:
-                await refusals.record(origin.caller(), note)
-            await send(message)
-
-        token = request_context.origin.set(origin.actor)
+        origin = _StockRequest(scope, request_context.origin.get())
+        token = request_context.origin.set(origin)
         try:
-            await self._app(scope, receive, send_and_record)
+            await self._app(scope, receive, origin.recorded(send))
         finally:
             request_context.origin.reset(token)
 
 
-class _Origin:
-    """A request. The router completes its scope later.
+class Origin(ABC):
+    """A request of a client, as the audit log names it. Calling it returns its `Actor`, without user.
+
+    Args:
+        scope: The ASGI scope.
+    """
+
+    def __init__(self, scope: AsgiScope) -> None:
+        self._scope = scope
+        self._is_answered = False
+        # The statuses of refusals that requests inside of this one have entered already.
+        self._entered_inside: set[int] = set()
+
+    @abstractmethod
+    def __call__(self) -> Actor: ...
+
+    @abstractmethod
+    def caller(self) -> Actor:
+        """Return the origin with its user, if the request was authenticated."""
+
+    @abstractmethod
+    def refusal(self, status: int) -> Note | None:
+        """Return the note of an answer, or None if it refuses nothing."""
+
+    def recorded(self, send: Send) -> Send:
+        """Return a `send` that enters a refusal before it sends the answer."""
+
+        async def send_and_record(message: Message) -> None:
+            status = _status(message)
+            if status is not None and not self._is_answered:
+                self._is_answered = True
+                note = None if status in self._entered_inside else self.refusal(status)
+                if note is not None and process.configuration().options.audit:
+                    await refusals.record(self.caller(), note)
+            # A WebSocket that was accepted is not refused by its end.
+            self._is_answered = self._is_answered or message["type"] == "websocket.accept"
+            await send(message)
+
+        return send_and_record
+
+    def enter_inside(self, status: int) -> None:
+        """Note that a request inside of this one has entered its refusal under this one's name."""
+        self._entered_inside.add(status)
+
+    def _client(self) -> str | None:
+        client = self._scope.get("client")
+        return client[0] if client else None
+
+
+class HostRequest(Origin):
+    """A request that middleware of the host answers, with requests of its own to the platform.
+
+    Args:
+        scope: The ASGI scope.
+        route: The path of its route, with names for the parameters.
+        values: The values of the parameters.
+    """
+
+    def __init__(self, scope: AsgiScope, route: str, values: Mapping[str, Any]) -> None:
+        super().__init__(scope)
+        self._route, self._values = route, values
+
+    def __call__(self) -> Actor:
+        return Actor(address=self._client(), method=self._scope["method"], route=self._route)
+
+    def caller(self) -> Actor:
+        return recorder.of_scope(self(), route_names.caller(self._scope))
+
+    def refusal(self, status: int) -> Note | None:
+        if status not in REFUSALS:
+            return None
+        return Note(*_object(self._values), "refuse", REFUSED, status=status)
+
+
+class _StockRequest(Origin):
+    """A request to the stock application. The router completes its scope later.
 
     Args:
         scope: The ASGI scope.
@@ -94,39 +162,34 @@ class _Origin:
     """
 
     def __init__(self, scope: AsgiScope, outer: Callable[[], Actor] | None) -> None:
-        self._scope = scope
+        super().__init__(scope)
         self._outer = outer
-        self._is_answered = False
         # The route's template counts from the mount's prefix.
         self._root = str(scope.get("root_path", ""))
         self._endpoint = scope.get("endpoint")
         self._entered = dict(scope)
 
-    def actor(self) -> Actor:
-        """Return the origin without its user."""
-        client = self._scope.get("client")
-        address = client[0] if client else None
-        return Actor(
-            address=self._outer().address if self._outer is not None else address,
-            method=self._scope.get("method", "WEBSOCKET"),
-            route=self._route(),
-        )
+    def __call__(self) -> Actor:
+        if self._outer is not None:
+            # The route that the client has called.
+            return self._outer()
+        method = self._scope.get("method", "WEBSOCKET")
+        return Actor(address=self._client(), method=method, route=self._route())
 
     def caller(self) -> Actor:
-        """Return the origin with its user, if the request was authenticated."""
-        return recorder.of_scope(self.actor(), self._scope)
+        return recorder.of_scope(self(), self._scope)
 
     def refusal(self, status: int) -> Note | None:
-        """Return the note of a refusal, or None if the answer is none or is a later one."""
         policy = self._scope.get("policy_refusal")
-        if self._is_answered or (status not in REFUSALS and policy is None):
+        if policy is None and (status not in REFUSALS or isinstance(self._outer, HostRequest)):
+            # What the middleware asks the platform is no answer to the client.
             return None
         if status == 404 and policy is None and not self._is_routed:
             return None
-        self._is_answered = True
-        kind, object_id = self._object()
+        if isinstance(self._outer, Origin):
+            self._outer.enter_inside(status)
         action, decision = (policy, POLICY) if policy is not None else ("refuse", REFUSED)
-        return Note(kind, object_id, action, decision, status=status)
+        return Note(*_object(self._scope.get("path_params", {})), action, decision, status=status)
 
     @property
     def _is_routed(self) -> bool:
@@ -145,19 +208,20 @@ class _Origin:
     def _parameters(self) -> Iterator[tuple[str, Any]]:
         yield from self._scope.get("path_params", {}).items()
 
-    def _object(self) -> tuple[str | None, UUID | None]:
-        parameters = dict(self._parameters())
-        for name, kind in _OBJECTS.items():
-            if name in parameters:
-                try:
-                    return kind, UUID(str(parameters[name]))
-                except ValueError:
-                    return kind, None
-        return None, None
+
+def _object(values: Mapping[str, Any]) -> tuple[str | None, UUID | None]:
+    """Return the kind and the id of the object that a route names."""
+    for name, kind in _OBJECTS.items():
+        if name in values:
+            try:
+                return kind, UUID(str(values[name]))
+            except ValueError:
+                return kind, None
+    return None, None
 
 
 def _status(message: Message) -> int | None:
-    if message["type"] == "http.response.start":
+    if message["type"] in ("http.response.start", "websocket.http.response.start"):
         return int(message["status"])
     # Before it accepts a WebSocket, a server refuses it so; the client sees a 403.
     return 403 if message["type"] == "websocket.close" else None

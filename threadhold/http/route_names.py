@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Match, Mount
 # Shown for a path that no route has: all of it is the client's own text.
 NO_ROUTE = "(no route)"
 _NOTED = "threadhold.route"
-_USER = "threadhold.user"
+_USER, _CREDENTIALS = "threadhold.user", "threadhold.credentials"
 # A parameter in the template of a route, with or without its convertor.
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
@@ -42,12 +42,19 @@ def note_user(scope: MutableMapping[str, Any], sent: Mapping[str, Any]) -> None:
         sent: The scope of the middleware's own request, which the platform has answered.
     """
     if (user := sent.get("user")) is not None:
-        scope[_USER] = user
+        scope[_USER], scope[_CREDENTIALS] = user, sent.get("auth")
 
 
 def user(scope: Mapping[str, Any]) -> Any:
     """Return the authenticated user of a request, or None."""
     return scope.get("user") or scope.get(_USER)
+
+
+def caller(scope: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a scope with the authenticated user of a request and its credentials, if there are."""
+    if scope.get("user") is not None:
+        return scope
+    return {"user": scope.get(_USER), "auth": scope.get(_CREDENTIALS)}
 
 
 def shown(scope: Mapping[str, Any], root: str = "") -> str:

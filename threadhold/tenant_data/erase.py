@@ -12,8 +12,8 @@ from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.audit import log as logs
-from langgraph_runtime_sql.audit import triggers
-from langgraph_runtime_sql.audit.entry import PERSONAL, Actor, Note, erasure
+from langgraph_runtime_sql.audit import recorder, triggers
+from langgraph_runtime_sql.audit.entry import PERSONAL, Note, erasure
 from langgraph_runtime_sql.audit.log import Log
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -79,7 +79,8 @@ def erase(url: str, tenant: str, rules: Sequence[Rule]) -> Erased:
     """
     # A wrong name must not cost a rewrite, and a database of another version stays as it is.
     plan(url, tenant, rules)
-    return _in_postgres(url, tenant, rules) if is_postgres(url) else _in_file(url, tenant, rules)
+    with recorder.by_command("tenant erase"):
+        return (_in_postgres if is_postgres(url) else _in_file)(url, tenant, rules)
 
 
 def _in_file(url: str, tenant: str, rules: Sequence[Rule]) -> Erased:
@@ -154,7 +155,7 @@ def _delete(conn: Connection, log: Log, tenant: str, rules: Sequence[Rule]) -> E
     transaction.rebuild(rules)
     # Without the tenant's name.
     detail = {"rows": erased.count}
-    log.append(conn, Actor(), [Note("tenant", None, "erase", detail=detail)])
+    log.append(conn, recorder.current_actor(), [Note("tenant", None, "erase", detail=detail)])
     return erased
 
 

@@ -10,6 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from langgraph_runtime_sql.audit import recorder
+from langgraph_runtime_sql.gate import entries
+from langgraph_runtime_sql.gate.operations import TENANT_EXPORT
+from langgraph_runtime_sql.migrations import open_database
 from threadhold.tenant_data import reading
 from threadhold.tenant_data.errors import CannotExport, UnknownTenant
 from threadhold.tenant_data.reading import Transaction
@@ -59,9 +63,24 @@ def export(url: str, tenant: str, folder: Path, rules: Sequence[Rule]) -> Export
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(folder.iterdir()):
                 raise CannotExport(f"{folder} is not empty: name a new folder")
+            # Before the first row: no export is without its entry.
+            _enter(url, tenant)
             return _write(transaction, tenant, folder, known)
         except OSError as error:
             raise CannotExport(f"The export cannot be written: {error}") from error
+
+
+def _enter(url: str, tenant: str) -> None:
+    """Enter the export in the audit log."""
+    database = open_database(url, exclusive=False)
+    try:
+        database.start_writer()
+        with recorder.by_command("tenant export"):
+            database.write_sync(
+                lambda conn: entries.record(conn, TENANT_EXPORT, None, tenant=tenant)
+            )
+    finally:
+        database.close()
 
 
 def _write(transaction: Transaction, tenant: str, folder: Path, rules: list[Rule]) -> Exported:

@@ -201,6 +201,12 @@ async def test_command_revokes_beside_the_server(
     assert shown["tenant"] == "acme"
     assert command("--lift") == "lifted\n"
     assert command("--lift") == "there is no such revocation\n"
+    entered = databases.execute(
+        folder / "data.db",
+        "SELECT action, method FROM audit_entries WHERE object_kind = 'revocation'"
+        f" AND detail LIKE '%{user}%' ORDER BY seq",
+    )
+    assert entered == [("create", "COMMAND"), ("lift", "COMMAND")]
 
 
 async def test_websocket_of_a_revoked_user_is_refused(server: Running, api: Api, user: str) -> None:

@@ -141,6 +141,11 @@ async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
     assert b"the operator's own" not in everything and "upload/" not in done.output
     assert all(each.stat().st_mode & 0o077 == 0 for each in folder.rglob("*"))
     assert "is not empty" in run("tenant", "export", CANARY, "--to", folder).output
+    entered = [json.loads(each) for each in run("audit", "--kind", "tenant").output.splitlines()]
+    assert [(each["tenant"], each["action"], each["route"]) for each in entered] == [
+        (CANARY, "export", "tenant export")
+    ]
+    assert entered[0]["user"], "the user of the system who ran the command"
     assert run("tenant", "export", CANARY[:-1], "--to", tmp_path / "none").exit_code == 1
 
 
