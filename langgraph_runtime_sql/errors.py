@@ -131,11 +131,13 @@ class DatabaseDamaged(RuntimeSqlError):
     """The stored data of the database are damaged, and an operation has met the damage.
 
     Args:
-        where: The file or the server.
+        where: The SQLite file, or the name of another database.
         reason: What the database says about it.
+        description: What an operator is told; by default `reason` and what to do.
 
     Attributes:
         state: `DatabaseState.DAMAGED`.
+        where: As given.
         reason: What the database says about it.
         public: What clients are told.
     """
@@ -143,11 +145,12 @@ class DatabaseDamaged(RuntimeSqlError):
     state = DatabaseState.DAMAGED
     public = "The stored data that this request needs are damaged. The operator must restore them."
 
-    def __init__(self, where: str, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, where: Path | str, reason: str, description: str | None = None) -> None:
+        self.where, self.reason = where, reason
         super().__init__(
-            f"{where} is damaged: {reason}. `threadhold doctor` lists the damage. Stop the server, "
-            "and put a backup in its place with `threadhold restore`."
+            description
+            or f"{where} is damaged: {reason}. `threadhold doctor` lists the damage. Stop the server, "
+            "and put a backup in its place with `threadhold restore --force`."
         )
 
 

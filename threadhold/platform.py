@@ -346,8 +346,9 @@ class LangGraphPlatform:
                 stack.push_async_callback(audit.refusals.flush)
                 await stack.enter_async_context(metrics_text.offered())
             except RuntimeSqlError as error:
-                start_errors.shorten(error)
-                raise
+                found = start_errors.describe(error)
+                start_errors.shorten(found)
+                raise found from error
             except Exception as error:
                 if (explained := start_errors.explain(error, self.config)) is None:
                     raise

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.database.sqlite.damage import described
+from langgraph_runtime_sql.errors import DatabaseDamaged, RuntimeSqlError
 from threadhold.config_file import ConfigError, ConfigFile
 
 # File of `langgraph_api` that loads an object, and section and key that configure the object.
@@ -39,6 +40,13 @@ class _TracebackFilter(logging.Filter):
 def shorten(error: RuntimeSqlError) -> None:
     """Make uvicorn log the message of `error` without the traceback that Starlette sends it."""
     logging.getLogger("uvicorn.error").addFilter(_TracebackFilter(str(error)))
+
+
+def describe(error: RuntimeSqlError) -> RuntimeSqlError:
+    """Return an error of the start; one about damage says what `threadhold doctor` says."""
+    if isinstance(error, DatabaseDamaged) and isinstance(error.where, Path):
+        return DatabaseDamaged(error.where, error.reason, described(error.where))
+    return error
 
 
 class CannotLoad(ConfigError):

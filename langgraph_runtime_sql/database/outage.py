@@ -45,6 +45,7 @@ class Outage:
     Attributes:
         error: The outage; None while there is none.
         damage: The first damage that an operation has met. It stays until a restart.
+        is_watched: Whether `watch` ends outages. Otherwise the caller of an operation says why it failed.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,7 @@ class Outage:
         self._lock = threading.Lock()
         self._since = self._ended = float("-inf")
         self._is_stopping = False
+        self.is_watched = False
         self._until_begin: list[Answer[None]] = []
         self._until_end: list[Answer[None]] = []
 
@@ -97,7 +99,9 @@ class Outage:
         """Look at the error of an operation: it may begin an outage or be damage."""
         if isinstance(error, DatabaseDamaged) and self.damage is None:
             self.damage = error
-            logger.error("The database is damaged", action="database_damaged", reason=error.reason)
+            if self.is_watched:
+                reason = error.reason
+                logger.error("The database is damaged", action="database_damaged", reason=reason)
         if not isinstance(error, DatabaseOutage):
             return
         with self._lock:
@@ -106,7 +110,7 @@ class Outage:
                 self._since = elapsed()
                 Answer.settle([(each, None, None) for each in self._until_begin])
                 self._until_begin = []
-        if before is None or before.state != error.state:
+        if self.is_watched and (before is None or before.state != error.state):
             logger.error(
                 "The database cannot be used",
                 action="database_outage",
@@ -122,6 +126,8 @@ class Outage:
                 return
             self._ended = elapsed()
             self._release()
+        if not self.is_watched:
+            return
         logger.warning(
             "The database can be used again",
             action="database_outage_over",
@@ -191,6 +197,7 @@ async def watch(database: Probed, began: Callable[[], None]) -> None:
         began: Called at the beginning of each outage.
     """
     outage, pause, ended = database.outage, PROBE_SECONDS, float("-inf")
+    outage.is_watched = True
     while True:
         await outage.begun()
         began()

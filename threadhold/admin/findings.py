@@ -19,6 +19,7 @@ from langgraph_runtime_sql.database.schema import (
     thread_labels,
     threads,
 )
+from langgraph_runtime_sql.database.sqlite.damage import REMEDY, damage
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
 from langgraph_runtime_sql.events import dictionaries, log
@@ -33,8 +34,6 @@ from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
 from langgraph_runtime_sql.webhooks import outbox
 
-# Instructions of SQLite between two signs of life while it checks a file.
-CHECK_STEPS = 1_000_000
 # A live process renews its leases three times in this period.
 LEASE = timedelta(seconds=run_claim.LEASE_SECONDS)
 
@@ -168,13 +167,9 @@ def repair(conn: Connection, findings: list[Finding], report: Report = ignore) -
 
 def _damage(conn: Connection, report: Report) -> Iterator[Finding]:
     if conn.dialect_name == "sqlite":
-        conn.raw.set_progress_handler(
-            lambda: report(Progress("Reading the file", 0, 0)), CHECK_STEPS
-        )
-        for (message,) in conn.raw.execute("PRAGMA integrity_check(20)"):
-            if message != "ok":
-                yield Finding("database", "file", str(message), "restore a backup")
-        conn.raw.set_progress_handler(None, 0)
+        alive = partial(report, Progress("Reading the file", 0, 0))
+        for where, why in damage(conn.raw, alive):
+            yield Finding("database", where, why, REMEDY)
 
 
 def _references(conn: Connection) -> Iterator[Finding]:

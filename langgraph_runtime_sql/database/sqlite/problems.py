@@ -5,6 +5,7 @@ import resource
 import sqlite3
 from pathlib import Path
 
+from langgraph_runtime_sql.database.sqlite.damage import is_damage
 from langgraph_runtime_sql.errors import (
     DatabaseBusy,
     DatabaseDamaged,
@@ -19,7 +20,6 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _READ_ONLY = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 # SQLite does not say why the system refused to write or to create a file.
 _FAILING = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def problem(error: BaseException, path: Path) -> RuntimeSqlError | None:
@@ -42,8 +42,8 @@ def problem(error: BaseException, path: Path) -> RuntimeSqlError | None:
         if (lack := lack_of_room(path, LEAST_ROOM_BYTES)) is not None:
             return DatabaseOutage(DatabaseState.DISK_FULL, lack)
         return DatabaseOutage(DatabaseState.FAILING, f"{path}: {said}")
-    if code in _DAMAGED:
-        return DatabaseDamaged(str(path), said)
+    if is_damage(error):
+        return DatabaseDamaged(path, said)
     return None
 
 
