@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.gate import reads
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants.assistants import system_id
 from langgraph_runtime_sql.ops.runs import create as run_create
@@ -49,8 +50,8 @@ def request(
         after_seconds=0,
         user_id=None,
         langsmith_session_name=None,
-        thread_filter=None,
-        assistant_filter=None,
+        threads=reads.ALL,
+        assistants=reads.ALL,
         caller=Caller(identity=user),
         firing=firing,
         checked_graph=None,

@@ -1,5 +1,6 @@
 """Command group: error handling and settings that all commands share."""
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -42,7 +43,11 @@ def _damage(error: BaseException, url: str | None) -> str | None:
     chain: BaseException | None = error
     while chain is not None:
         # SQLAlchemy has the driver's error in `orig`.
-        if isinstance(chain, DatabaseDamaged) or is_damage(getattr(chain, "orig", chain)):
+        cause = getattr(chain, "orig", chain)
+        # A file that is no database has a message of its own: it may be somebody's other file.
+        if getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+            return None
+        if isinstance(chain, DatabaseDamaged) or is_damage(cause):
             return described(database_path(url))
         chain = chain.__cause__ or chain.__context__
     return None

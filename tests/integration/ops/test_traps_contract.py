@@ -263,7 +263,9 @@ async def test_request_is_retried_only_if_nothing_was_committed(tmp_path: Path) 
         def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
             if armed and sql in failures:
                 failures.remove(sql)
-                raise sqlite3.OperationalError("database is locked")
+                busy = sqlite3.OperationalError("database is locked")
+                busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise busy
             return super().execute(sql, *parameters)
 
     armed: list[bool] = []
