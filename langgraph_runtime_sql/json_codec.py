@@ -44,16 +44,25 @@ def dumps(value: Any) -> str:
         raise Unstorable(error) from error
 
 
+def encoded(value: Any) -> bytes:
+    """Return `value`, which was stored once, as JSON.
+
+    Raises:
+        Unstorable: as in `dumps`.
+    """
+    try:
+        return cast(bytes, _encoder()(value))
+    except (TypeError, RecursionError) as error:
+        raise Unstorable(error) from error
+
+
 def finished(value: Any) -> orjson.Fragment:
     """Return `value`, which was stored once, as JSON that is written as it is.
 
     Raises:
         Unstorable: as in `dumps`.
     """
-    try:
-        return orjson.Fragment(_encoder()(value))
-    except (TypeError, RecursionError) as error:
-        raise Unstorable(error) from error
+    return orjson.Fragment(encoded(value))
 
 
 def loads(document: str | bytes) -> Any:

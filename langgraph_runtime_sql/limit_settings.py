@@ -27,6 +27,7 @@ class Quota:
         assistants: Stored assistants.
         versions: Stored versions of each assistant.
         version_bytes: Size of the stored versions of each assistant.
+        page_bytes: Size of the values in a page of a thread's history.
         crons: Stored crons.
         stored_bytes: Size of the stored threads, runs, checkpoints, events and store items.
         weight: How many turns it has for each turn of a tenant with weight 1.
@@ -43,6 +44,7 @@ class Quota:
     assistants: int | None = None
     versions: int | None = None
     version_bytes: int | None = None
+    page_bytes: int | None = None
     crons: int | None = None
     stored_bytes: int | None = None
     weight: float | None = None
@@ -53,20 +55,21 @@ class Quota:
 _OF_RUNS = ("running_runs", "pending_runs", "starts_per_minute")
 _OF_REQUESTS = ("requests_per_second", "open_streams")
 _OF_VERSIONS = ("versions", "version_bytes")
+_NOT_OF_TENANTS = (*_OF_VERSIONS, "page_bytes")
 KEYS: dict[str, tuple[str, ...]] = {
-    "tenant": tuple(each.name for each in fields(Quota) if each.name not in _OF_VERSIONS),
+    "tenant": tuple(each.name for each in fields(Quota) if each.name not in _NOT_OF_TENANTS),
     "user": (*_OF_RUNS, *_OF_REQUESTS, "crons", "priority"),
     "assistant": (*_OF_RUNS, *_OF_VERSIONS, "priority"),
-    "thread": ("open_streams",),
+    "thread": ("open_streams", "page_bytes"),
     "process": ("open_streams",),
 }
 """The scopes, and the limits that each may have."""
 NAMED = ("tenant", "user", "assistant")
 """The scopes whose members may have limits of their own."""
 DEFAULTS: Mapping[str, Quota] = {
-    "tenant": Quota(open_streams=1_000),
+    "tenant": Quota(open_streams=1_000, pending_runs=10_000),
     "assistant": Quota(versions=1_000, version_bytes=32 * 2**20),
-    "thread": Quota(open_streams=100),
+    "thread": Quota(open_streams=100, page_bytes=64 * 2**20),
     "process": Quota(open_streams=5_000),
 }
 """The limits without any configuration. They are far beyond what a person or a program needs."""
@@ -110,6 +113,13 @@ class Limits:
         """Return whether one of these limits is set anywhere in these scopes."""
         return any((scope, limit) in self._present for scope in scopes for limit in limits)
 
+    def is_configured(self, limit: str) -> bool:
+        """Return whether this limit has a value that is not built in."""
+        return any(
+            getattr(quota, limit) not in (None, getattr(DEFAULTS.get(scope, _NONE), limit))
+            for scope, quota in self._quotas()
+        )
+
     def reserved_slots(self, slots: int) -> int:
         """Return how many of a process's slots are reserved; never the only one."""
         return min(max(0, slots - 1), math.ceil(slots * self.reserved_share))
@@ -131,6 +141,7 @@ class Limits:
         )
 
     def _quotas(self) -> Iterator[tuple[str, Quota]]:
+        """Yield each quota with its scope."""
         yield from self.defaults.items()
         for scope, named in self.named.items():
             for quota in named.values():

@@ -10,7 +10,8 @@ from uuid import UUID
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.limits import quotas, stored
+from langgraph_runtime_sql.limits import members, quotas, stored
+from langgraph_runtime_sql.limits.pages import PageLimit
 from langgraph_runtime_sql.tenancy import tenants
 
 
@@ -54,3 +55,8 @@ async def state(tenant: str | None, sent: Any) -> None:
 def items(conn: Connection, tenant: str | None, size: int) -> None:
     """Check that items of so many bytes may be stored."""
     stored.check_size(conn, tenant, size)
+
+
+def history_page() -> PageLimit:
+    """Return the limit of a page of a thread's history."""
+    return PageLimit(members.of_thread(process.current().options.limits).page_bytes)

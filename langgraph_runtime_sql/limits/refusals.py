@@ -24,8 +24,13 @@ def refuse(
         seconds: When the same request may succeed.
         advice: What the client can do.
     """
-    _counter().labels(scope, limit).inc()
+    count(scope, limit)
     return LimitReached(f"{scope}.{limit}", f"{most:.15g} {what}", seconds, advice)
+
+
+def count(scope: str, limit: str) -> None:
+    """Count a refusal whose error the caller makes."""
+    _counter().labels(scope, limit).inc()
 
 
 @cache

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import structlog
 from langgraph.types import StateSnapshot, StateUpdate
 from starlette.exceptions import HTTPException
@@ -115,23 +116,24 @@ class State:
         """Return the states of checkpoints older than `before`, newest first.
 
         Raises:
-            HTTPException: (404) the thread does not exist or is hidden.
+            HTTPException: (404) the thread does not exist or is hidden; (422) the page is too large.
         """
         row, graph_id = await _visible(config, ctx)
         if graph_id is None:
             return []
-        repeated = checkpoint.Repeated()
+        repeated, page = checkpoint.Repeated(), limits.history_page()
         opened = thread_graph.opened(row, graph_id, config, "threads.read", repeated.hook)
         async with opened as graph:
             repeated.share_in(getattr(graph, "channels", {}))
-            return [
-                thread_graph.of_thread(row, snapshot)._replace(
-                    values=repeated.encoded(snapshot.values)
-                )
-                async for snapshot in graph.aget_state_history(
-                    config, limit=limit, filter=metadata, before=_before(before)
-                )
-            ]
+            found = []
+            async for snapshot in graph.aget_state_history(
+                config, limit=limit, filter=metadata, before=_before(before)
+            ):
+                values = json_codec.encoded(repeated.encoded(snapshot.values))
+                page.add(len(values))
+                shown: Any = orjson.Fragment(values)
+                found.append(thread_graph.of_thread(row, snapshot)._replace(values=shown))
+            return found
 
 
 @contextmanager

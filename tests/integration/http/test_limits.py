@@ -31,7 +31,7 @@ LIMITS = {
     "users": {"eve": {"starts_per_minute": 1, "crons": 1}},
     "assistants": {"memory": {"starts_per_minute": 1}},
     "assistant": {"versions": 3, "version_bytes": 100_000},
-    "thread": {"open_streams": 3},
+    "thread": {"open_streams": 3, "page_bytes": 100_000},
     "process": {"open_streams": 8},
 }
 LONG = {"seconds": 600}
@@ -316,6 +316,24 @@ def test_websockets_are_counted_as_open_streams_and_refused(clients: Any, url: s
     assert waited.status_code == 200
     with opened("sockets"):
         pass
+
+
+def test_page_of_a_history_is_refused_by_its_size_and_says_how_many_states_fit(
+    clients: Any,
+) -> None:
+    client = clients("pages")
+    thread = f"/threads/{client.post('/threads', json={'metadata': {'graph_id': 'echo'}}).json()['thread_id']}"
+    for letter in "abc":
+        change = {"values": {"value": letter * 40_000}}
+        assert client.post(f"{thread}/state", json=change).status_code == 200
+    answer = client.get(f"{thread}/history", params={"limit": 10})
+    assert answer.status_code == 422, answer.text
+    assert "The first 2 fit" in answer.json()["detail"]
+    fitting = client.post(f"{thread}/history", json={"limit": 2}).json()
+    assert [each["values"]["value"][0] for each in fitting] == ["c", "b"]
+    larger = {"values": {"value": "d" * 200_000}}
+    assert client.post(f"{thread}/state", json=larger).status_code == 200
+    assert len(client.post(f"{thread}/history", json={"limit": 1}).json()) == 1
 
 
 def test_mcp_passes_the_refusal_on(clients: Any) -> None:

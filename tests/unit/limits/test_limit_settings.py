@@ -38,6 +38,10 @@ def test_limits_without_configuration_hold_until_they_are_removed() -> None:
     assert found.of("thread").open_streams == 100
     assert found.of("tenant", "acme").open_streams == 1_000
     assert found.of("assistant", "chat").versions == 1_000
+    assert found.of("tenant", "acme").pending_runs == 10_000
+    # A configured limit is exact.
+    assert not found.is_configured("pending_runs")
+    assert parse({"user": {"pending_runs": 10_000}}).is_configured("pending_runs")
     section = {
         "tenant": {"threads": 5},
         "thread": {"open_streams": None},
