@@ -1,14 +1,16 @@
 """Lifespan: start and stop the runtime with the application, in order."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import structlog
 
 from langgraph_runtime_sql import gauges, migrations, options, process, ui_bundler
 from langgraph_runtime_sql.audit import retention as audit_retention
+from langgraph_runtime_sql.audit.links import EVERY_SECONDS as LINK_SECONDS
 from langgraph_runtime_sql.audit.links import Linker
 from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.database import Database
@@ -24,6 +26,7 @@ from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.threads import retention as thread_retention
 from langgraph_runtime_sql.ops.threads.end import sweep_hook, sweep_ttl
+from langgraph_runtime_sql.periodic import periodic
 from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.queue.node_threads import NodeThreads
 from langgraph_runtime_sql.runtime import Runtime
@@ -228,7 +231,8 @@ async def _start(
     # Not the start itself, which fails with the cause of an outage.
     with outage.waited_for():
         if opened.options.audit:
-            tasks.create_task(linker.run())
+            repeat = periodic(linker.write, LINK_SECONDS, "Audit chains not linked", "link_failed")
+            tasks.create_task(repeat)
         _start_tasks(stack, opened, tasks, crons=crons)
 
 
@@ -254,14 +258,34 @@ def _start_tasks(stack: AsyncExitStack, opened: Runtime, tasks: Any, *, crons: b
 
         tasks.create_task(cron_scheduler())
     tasks.create_task(_stop_in_time(opened))
-    tasks.create_task(_sweep_threads(opened))
-    if opened.options.limits.any_has("stored_bytes"):
-        tasks.create_task(stored_count.sweep(opened.database, opened.options))
-    if opened.options.audit_days is not None:
-        tasks.create_task(audit_retention.sweep(opened.database, opened.options.audit_days))
-    tasks.create_task(_sweep_events(opened))
-    if rules := opened.options.retention.checkpoints:
-        tasks.create_task(thread_retention.sweep(opened.database, rules))
+    for sweep in _sweeps(opened):
+        tasks.create_task(sweep)
+
+
+def _sweeps(opened: Runtime) -> Iterator[Coroutine[Any, Any, None]]:
+    """Yield what cleans up regularly."""
+    from langgraph_api import config
+
+    database, settings = opened.database, opened.options
+    minutes = float((config.THREAD_TTL or {}).get("sweep_interval_minutes") or 5)
+    # Stored results of runs that no client fetched expire with the same sweep.
+    rest = min(minutes * 60, 60.0) if opened.bus.shared else minutes * 60
+    yield periodic(_sweep_threads, rest, "Thread sweep failed", "thread_sweep_failed", at_once=True)
+    events = partial(_sweep_events, opened)
+    yield periodic(events, EVENT_SWEEP_SECONDS, "Event sweep failed", "event_sweep_failed")
+    if settings.limits.any_has("stored_bytes"):
+        count = partial(stored_count.count_due, database, settings)
+        failure = "Count of stored bytes failed"
+        rest = stored_count.LOOK_SECONDS
+        yield periodic(count, rest, failure, "stored_count_failed", at_once=True)
+    if settings.audit_days is not None:
+        remove = partial(audit_retention.sweep, database, settings.audit_days)
+        failure, rest = "Audit retention failed", audit_retention.SWEEP_SECONDS
+        yield periodic(remove, rest, failure, "audit_retention_failed", at_once=True)
+    if settings.retention.checkpoints:
+        thin = partial(thread_retention.sweep, database, settings.retention.checkpoints)
+        failure, rest = "Checkpoint sweep failed", thread_retention.PASS_SECONDS
+        yield periodic(thin, rest, failure, "checkpoint_sweep_failed", at_once=True)
 
 
 async def _stop_in_time(opened: Runtime) -> None:
@@ -303,41 +327,26 @@ async def _open_store(tasks: Any) -> None:
     var_child_runnable_config.set({CONF: {CONFIG_KEY_RUNTIME: GraphRuntime(store=store)}})
 
 
-async def _sweep_threads(opened: Runtime) -> None:
-    """Delete expired threads regularly."""
+async def _sweep_threads() -> None:
+    """Delete expired threads."""
     from langgraph_api import config
 
-    settings = config.THREAD_TTL or {}
-    interval = float(settings.get("sweep_interval_minutes") or 5) * 60
-    if opened.bus.shared:
-        # Stored results of runs that no client fetched expire with the same sweep.
-        interval = min(interval, 60.0)
-    while True:
-        try:
-            _, swept = await sweep_ttl(limit=settings.get("sweep_limit") or 1000)
-            if swept:
-                logger.info("Expired threads", action="threads_expired", count=swept)
-            await sweep_hook()
-        except Exception:
-            logger.exception("Thread sweep failed", action="thread_sweep_failed")
-        await asyncio.sleep(interval)
+    _, swept = await sweep_ttl(limit=(config.THREAD_TTL or {}).get("sweep_limit") or 1000)
+    if swept:
+        logger.info("Expired threads", action="threads_expired", count=swept)
+    await sweep_hook()
 
 
 async def _sweep_events(opened: Runtime) -> None:
-    """Delete events that retention does not keep, regularly."""
+    """Delete events that retention does not keep."""
     from langgraph_api import config
 
-    while True:
-        await asyncio.sleep(EVENT_SWEEP_SECONDS)
-        try:
-            await retention.sweep(
-                opened.database,
-                opened.options.retention,
-                ttl_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS),
-            )
-            await opened.database.write(idempotency.expire)
-        except Exception:
-            logger.exception("Event sweep failed", action="event_sweep_failed")
+    await retention.sweep(
+        opened.database,
+        opened.options.retention,
+        ttl_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS),
+    )
+    await opened.database.write(idempotency.expire)
 
 
 lifespan.get_last_error = get_last_error  # type: ignore[attr-defined]  # where the API looks

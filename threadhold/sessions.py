@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.ops import revocations
 from langgraph_runtime_sql.ops.revocations import Target
+from langgraph_runtime_sql.periodic import periodic
 
 __all__ = [
     "CHECK_SECONDS",
@@ -219,7 +220,8 @@ async def listed() -> list[dict[str, Any]]:
 async def watching() -> AsyncIterator[None]:
     """End open sessions that expire or are revoked, within the block."""
     _forget()
-    task = asyncio.create_task(_watch(), name="sessions")
+    watch = periodic(_check_all, CHECK_SECONDS, "Sessions not checked", "sessions_failed")
+    task = asyncio.create_task(watch, name="sessions")
     try:
         yield
     finally:
@@ -227,18 +229,16 @@ async def watching() -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def _watch() -> None:
-    while True:
-        await asyncio.sleep(CHECK_SECONDS)
-        keys = frozenset[str]().union(*(session.keys for session in list(_open)))
-        try:
-            revoked = await _look_up(keys) if keys else set[str]()
-        except RuntimeSqlError as error:
-            # Requests are refused meanwhile, and the next look finds what this one missed.
-            logger.warning("Revocations could not be read", exc_info=error)
-            revoked = set[str]()
-        for session in list(_open):
-            session.check(revoked)
+async def _check_all() -> None:
+    keys = frozenset[str]().union(*(session.keys for session in list(_open)))
+    try:
+        revoked = await _look_up(keys) if keys else set[str]()
+    except RuntimeSqlError as error:
+        # Requests are refused meanwhile, and the next look finds what this one missed.
+        logger.warning("Revocations could not be read", exc_info=error)
+        revoked = set[str]()
+    for session in list(_open):
+        session.check(revoked)
 
 
 class SessionGuard:

@@ -84,12 +84,6 @@ class Linker:
         # The heads that the last link has seen: number and `seq` by chain.
         self._named: dict[str, tuple[int, int]] = {}
 
-    async def run(self) -> None:
-        """Write links regularly, until cancelled."""
-        while True:
-            await asyncio.sleep(EVERY_SECONDS)
-            await self._try(None)
-
     async def write(self) -> None:
         """Write a link if there are new entries, or if it is the first of this process."""
         with scope.within(scope.EVERYTHING):

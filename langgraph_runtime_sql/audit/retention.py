@@ -5,7 +5,6 @@ newer or changed ones. An entry with the key names the removed part of each chai
 such a removal.
 """
 
-import asyncio
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
@@ -50,14 +49,9 @@ class AuditBroken(RuntimeSqlError):
 
 
 async def sweep(database: "Database", days: float) -> None:
-    """Remove entries older than `days` regularly, until cancelled."""
-    while True:
-        try:
-            if removed := await remove(database, timedelta(days=days)):
-                logger.info("Removed old audit entries", action="audit_removed", count=removed)
-        except Exception:
-            logger.exception("Audit retention failed", action="audit_retention_failed")
-        await asyncio.sleep(SWEEP_SECONDS)
+    """Remove the entries older than `days`."""
+    if removed := await remove(database, timedelta(days=days)):
+        logger.info("Removed old audit entries", action="audit_removed", count=removed)
 
 
 async def remove(database: "Database", age: timedelta) -> int:

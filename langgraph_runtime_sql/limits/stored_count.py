@@ -4,7 +4,6 @@ A count reads some threads in each transaction. It takes at most a twentieth of 
 next one is due after twenty times as long as the last one took.
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -65,16 +64,6 @@ _LABELLED = Prepared(
     )
 )
 _ALL = Prepared(select(threads.c.thread_id))
-
-
-async def sweep(database: "Database", options: Options) -> None:
-    """Count each tenant that is due, until cancelled."""
-    while True:
-        try:
-            await count_due(database, options)
-        except Exception:
-            logger.exception("Count of stored bytes failed", action="stored_count_failed")
-        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def count_due(database: "Database", options: Options) -> int:

@@ -5,7 +5,7 @@ A commit wakes the queue. A slow sweep only finds runs that lost their worker.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -23,6 +23,7 @@ from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
 from langgraph_runtime_sql.ops.runs import leases, measured, recovery
+from langgraph_runtime_sql.periodic import periodic
 from langgraph_runtime_sql.queue import node_threads, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
 from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
@@ -111,11 +112,11 @@ class Queue:
         # Separate tasks, because leases must be renewed during a long sweep.
         upkeep = [
             asyncio.create_task(
-                self._repeat(self._renew, "Lease renewal failed", "renewal_failed"),
+                periodic(self._renew, SWEEP_SECONDS, "Lease renewal failed", "renewal_failed"),
                 name="queue-renewal",
             ),
             asyncio.create_task(
-                self._repeat(self._sweep_all, "Sweep failed", "sweep_failed", self._until_sweep),
+                periodic(self._sweep_all, self._until_sweep, "Sweep failed", "sweep_failed"),
                 name="queue-sweep",
             ),
         ]
@@ -270,25 +271,6 @@ class Queue:
         except Exception:
             # It is sent without them.
             logger.exception("Completing a webhook failed", action="webhooks_failed")
-
-    async def _repeat(
-        self,
-        step: Callable[[], Awaitable[None]],
-        failure: str,
-        action: str,
-        until_next: Callable[[], Awaitable[float]] | None = None,
-    ) -> None:
-        """Call `step` regularly, and log its errors.
-
-        Args:
-            until_next: Returns the seconds until the next call; default `SWEEP_SECONDS`.
-        """
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS if until_next is None else await until_next())
-            try:
-                await step()
-            except Exception:
-                logger.exception(failure, action=action)
 
     async def _until_sweep(self) -> float:
         """Return the seconds until the next sweep, which comes when the lease of a run ends."""

@@ -13,7 +13,9 @@ import structlog
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from langgraph_runtime_sql import clock, process
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.gate.writes import by_project, own_write
+from langgraph_runtime_sql.periodic import periodic
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.batch import Batch, expiry, tables_of
 from langgraph_runtime_sql.store.index import Index
@@ -54,7 +56,7 @@ class SqlStore(BaseStore):
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = self.index.embed(batch.documents, batch.queries)
-        database = process.current().database
+        database: Database = process.current().database
         if batch.searches:
             results = database.search_sync(batch.read, ADVICE)
         elif batch.writes:
@@ -77,7 +79,7 @@ class SqlStore(BaseStore):
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = await self.index.aembed(batch.documents, batch.queries)
-        database = process.current().database
+        database: Database = process.current().database
         if batch.searches:
             results = await database.search(batch.read, ADVICE)
         elif batch.writes:
@@ -125,16 +127,11 @@ class SqlStore(BaseStore):
         """Sweep every `sweep_interval_minutes`, until cancelled."""
         config = self.ttl_config or {}
         minutes = float(config.get("sweep_interval_minutes") or DEFAULT_SWEEP_MINUTES)
-        while True:
-            await asyncio.sleep(minutes * 60)
-            try:
-                deleted = await self.sweep_ttl()
-            except Exception:
-                # The next sweep deletes what this one left.
-                logger.exception("Failed to delete expired store items")
-            else:
-                if deleted:
-                    logger.info("Deleted expired store items", count=deleted)
+        await periodic(self._sweep_logged, minutes * 60, "Item sweep failed", "item_sweep_failed")
+
+    async def _sweep_logged(self) -> None:
+        if deleted := await self.sweep_ttl():
+            logger.info("Deleted expired store items", count=deleted)
 
 
 def configured(config: Mapping[str, Any] | None) -> SqlStore:
@@ -164,7 +161,8 @@ def Store(*args: Any, **kwargs: Any) -> SqlStore:
     Raises:
         NotStarted: outside the platform's lifespan.
     """
-    return process.current().store
+    found: SqlStore = process.current().store
+    return found
 
 
 def _refuse_on_event_loop() -> None:

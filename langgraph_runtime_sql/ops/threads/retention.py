@@ -57,14 +57,9 @@ _AT_REST = Prepared(
 
 
 async def sweep(database: Database, rules: Sequence[KeepRule]) -> None:
-    """Apply the rules regularly, until cancelled."""
-    while True:
-        try:
-            if deleted := await apply(database, rules, rest=REST_SECONDS):
-                logger.info("Old checkpoints deleted", action="checkpoints_expired", count=deleted)
-        except Exception:
-            logger.exception("Checkpoint sweep failed", action="checkpoint_sweep_failed")
-        await asyncio.sleep(PASS_SECONDS)
+    """Apply the rules to all threads, with rests."""
+    if deleted := await apply(database, rules, rest=REST_SECONDS):
+        logger.info("Old checkpoints deleted", action="checkpoints_expired", count=deleted)
 
 
 async def apply(database: Database, rules: Sequence[KeepRule], *, rest: float = 0.0) -> int:
@@ -72,7 +67,7 @@ async def apply(database: Database, rules: Sequence[KeepRule], *, rest: float = 
 
     Args:
         database: The database, with all tenants in scope.
-        rules: The rules; the first one that is about a thread decides.
+        rules: The rules; the first matching rule applies.
         rest: Seconds between two steps.
     """
     deleted, after = 0, _FIRST

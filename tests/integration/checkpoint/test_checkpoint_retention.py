@@ -14,12 +14,14 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, StateGraph
 from sqlalchemy import update
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import checkpoint, lifespan
 from langgraph_runtime_sql.checkpoint import Checkpointer, retention
 from langgraph_runtime_sql.database.schema import threads
+from langgraph_runtime_sql.events.tasks import end_all
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads import retention as thread_retention
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.options import Retention
 from langgraph_runtime_sql.retention_rules import KeepRule
 from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
@@ -149,13 +151,14 @@ async def test_steps_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_server_applies_its_rules_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_retention, "PASS_SECONDS", 0.01)
     thread = await talked("steps")
-    task = asyncio.create_task(thread_retention.sweep(current().database, LAST_THREE))
+    runtime.set_options(monkeypatch, retention=Retention(checkpoints=LAST_THREE))
+    tasks = [asyncio.create_task(each) for each in lifespan._sweeps(current())]
     try:
         async with asyncio.timeout(runtime.PATIENCE):
             while len(await ids(thread)) > 3:
                 await asyncio.sleep(0.01)
     finally:
-        task.cancel()
+        await end_all(tasks)
 
 
 def append(state: list[str], writes: Any) -> list[str]:

@@ -17,6 +17,7 @@ from langgraph_runtime_sql.events import log, retention
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.segment import Segment
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.events.tasks import end_all
 from langgraph_runtime_sql.events.usage import Usage
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.options import Retention
@@ -258,7 +259,7 @@ async def test_server_applies_its_settings_in_the_background(
     runtime.set_options(monkeypatch, retention=Retention(events_seconds=2 * DAY))
     thread, run = await thread_with_run(status="success")
     await stored(thread, run, range(1, 4))
-    task = asyncio.create_task(lifespan._sweep_events(current()))
+    tasks = [asyncio.create_task(each) for each in lifespan._sweeps(current())]
     try:
         for days, events in ((1, True), (3, False)):
             then = datetime.now(UTC) - timedelta(days=days)
@@ -268,7 +269,7 @@ async def test_server_applies_its_settings_in_the_background(
                 while (await segments(thread))[-1][3] is not events:
                     await asyncio.sleep(0.01)
     finally:
-        task.cancel()
+        await end_all(tasks)
     assert await segments(thread) == [(3, 3, True, False)]
 
 
