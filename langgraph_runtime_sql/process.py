@@ -1,19 +1,16 @@
 """Process: the one place that holds the running platform, and the configuration of its next start.
 
 There is one, because `langgraph_api` can be configured only once in a process. Modules below
-`runtime` reach the running platform here. Modules above use `runtime.current`, the same function.
+`runtime` reach here what they need of the running platform. Modules above use `runtime.current`.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from langgraph_runtime_sql.errors import NotStarted
 from langgraph_runtime_sql.options import Options
-
-if TYPE_CHECKING:
-    from langgraph_runtime_sql.runtime import Runtime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +26,28 @@ class Configuration:
     hooks: Any = None
 
 
+class Running(Protocol):
+    """What modules below `runtime` need of the running platform, which is a `runtime.Runtime`.
+
+    Attributes:
+        options: The runtime's options.
+        database: The open `database.database.Database`.
+        bus: The `events.bus.LocalBus`.
+        store: The `store.store.SqlStore`.
+    """
+
+    options: Options
+    database: Any
+    bus: Any
+    store: Any
+
+
 class _Process:
     """The state of this process."""
 
     def __init__(self) -> None:
         self.configuration = Configuration()
-        self.running: Runtime | None = None
+        self.running: Running | None = None
         self.last_error: BaseException | None = None
 
 
@@ -57,7 +70,7 @@ def configuration() -> Configuration:
 
 
 @contextmanager
-def running(runtime: "Runtime") -> Iterator[None]:
+def running(runtime: Running) -> Iterator[None]:
     """Make `runtime` the current one within the block."""
     before, process.running = process.running, runtime
     try:
@@ -66,7 +79,7 @@ def running(runtime: "Runtime") -> Iterator[None]:
         process.running = before
 
 
-def current() -> "Runtime":
+def current() -> Running:
     """Return the runtime of this process.
 
     Raises:

@@ -6,7 +6,7 @@ methods, which cannot receive it as an argument.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.database import Database
@@ -64,4 +64,10 @@ class Runtime:
     deliver_webhooks: Callable[[], None] | None = None
 
 
-current = process.current
+def current() -> Runtime:
+    """Return the runtime of this process.
+
+    Raises:
+        NotStarted: outside the platform's lifespan.
+    """
+    return cast(Runtime, process.current())

@@ -73,7 +73,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
     @property
     def _database(self) -> Database:
         # Looked up at each call, because graphs keep their saver for longer than one lifespan.
-        return process.current().database
+        found: Database = process.current().database
+        return found
 
     # --- reading ---
 

@@ -10,6 +10,7 @@ from langgraph_runtime_sql.checkpoint.parts import KIND_SUFFIX
 from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
 
 
 async def thread_storage(conn: Any, thread_id: Any) -> dict[str, Any]:
@@ -23,7 +24,7 @@ async def thread_storage(conn: Any, thread_id: Any) -> dict[str, Any]:
         conn: Ignored; this is a transaction of its own.
         thread_id: The thread. An unknown one takes nothing.
     """
-    database = process.current().database
+    database: Database = process.current().database
     measure = _measure if database.dialect_name == "sqlite" else _measure_postgres
     return await database.read(lambda c: measure(c, str(thread_id)))
 

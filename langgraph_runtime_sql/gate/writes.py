@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from langgraph_runtime_sql import process, request_context
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.gate import caller as callers
 from langgraph_runtime_sql.gate import handlers, operations, reads
 from langgraph_runtime_sql.gate.caller import Caller
@@ -57,8 +58,9 @@ class Admission:
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(conn)` in one transaction, as `Database.write` does."""
+        database: Database = process.current().database
         with self.opened():
-            return await process.current().database.write(fn)
+            return await database.write(fn)
 
 
 async def admit_item(action: str, value: dict[str, Any]) -> handlers.Filter:
