@@ -18,7 +18,9 @@ from langgraph_runtime_sql.checkpoint.history import (
 from langgraph_runtime_sql.checkpoint.order import unordered_threads
 from langgraph_runtime_sql.checkpoint.pruning import prune_thread
 from langgraph_runtime_sql.checkpoint.repeated import Repeated
+from langgraph_runtime_sql.checkpoint.resealing import VALUES
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
+from langgraph_runtime_sql.checkpoint.sealing import PLAIN_METADATA
 from langgraph_runtime_sql.checkpoint.serialization import UnpackHook
 from langgraph_runtime_sql.checkpoint.shown import exists, shown_values
 from langgraph_runtime_sql.checkpoint.sql import run
@@ -26,6 +28,8 @@ from langgraph_runtime_sql.checkpoint.stock import ensure_schema
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [
+    "PLAIN_METADATA",
+    "VALUES",
     "Checkpointer",
     "Repeated",
     "UnpackHook",

@@ -20,7 +20,7 @@ from psycopg import Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_loads
 
-from langgraph_runtime_sql.checkpoint import parts, undo
+from langgraph_runtime_sql.checkpoint import parts, sealing, undo
 from langgraph_runtime_sql.checkpoint.sql import NAMES
 from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
@@ -52,6 +52,15 @@ class PostgresStockSaver(PostgresSaver):
             return found._replace(config=config)
         return found
 
+    def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
+        values = value["checkpoint"].get("channel_values") or {}
+        # True marks a snapshot, whose value is a blob.
+        if isinstance(self.serde, sealing.Opener) and not all(
+            each is None or each is True for each in values.values()
+        ):
+            self.serde.refuse_plain()
+        return super()._load_checkpoint_tuple(value)
+
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
         """Open a cursor in the current transaction."""
@@ -60,7 +69,7 @@ class PostgresStockSaver(PostgresSaver):
             yield cast("Cursor[DictRow]", _Writing(self.connection))
             return
         with self.connection.raw.cursor(binary=True, row_factory=dict_row) as cursor:
-            set_json_loads(_loads, cursor)
+            set_json_loads(loads, cursor)
             yield cursor
 
 
@@ -148,7 +157,7 @@ def storable(value: Any) -> Any:
     return value
 
 
-def _loads(document: str | bytes) -> Any:
+def loads(document: str | bytes) -> Any:
     """Parse the saver's JSON with the numbers that were stored.
 
     The faster decoder turns large integers of metadata into floats. Postgres writes large floats as

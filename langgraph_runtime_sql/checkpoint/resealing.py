@@ -1,7 +1,8 @@
 """Resealing: encrypt stored checkpoints again, for another thread or with another key."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -54,26 +55,39 @@ def rebind(conn: Connection, source: str, target: str) -> None:
             _write_metadata(conn, target, key, sealing.open_metadata(conn, source, metadata))
 
 
-def reseal_thread(conn: Connection, thread_id: str) -> int:
-    """Encrypt a thread's checkpoints with the tenant's newest key, unless they have it.
+def changes(conn: Connection, thread_id: str) -> Iterator[Callable[[], int]]:
+    """Yield what encrypts a thread's checkpoints with the tenant's newest key, step by step.
 
-    Returns:
-        The number of changed values and metadata.
+    Each step returns the number of changed values. It raises KeyErased or CannotDecrypt for one that
+    cannot be read; the others do not depend on it.
     """
-    count = 0
+    if conn.dialect_name == "postgresql":
+        from langgraph_runtime_sql.checkpoint import inline_values
+
+        yield from inline_values.changes(conn, thread_id)
     newest = keys.current().for_writing(conn, sealing.tenant_of(conn, thread_id)).id
     for values in VALUES[conn.dialect_name]:
         for key, kind, data in _values(conn, values, thread_id):
             if kind is not None and data is not None and not _is_current(kind, data, newest):
-                _write(conn, values, (thread_id, *key), _plain(conn, thread_id, kind, data))
-                count += 1
+                yield partial(_reseal, conn, values, (thread_id, *key), (kind, data))
     for key, metadata in _metadata(conn, thread_id):
         hidden = {name: each for name, each in metadata.items() if name not in PLAIN_METADATA}
         if not documents.is_current(hidden, newest):
-            opened = sealing.open_metadata(conn, thread_id, metadata)
-            _write_metadata(conn, thread_id, key, opened)
-            count += 1
-    return count
+            yield partial(_reseal_metadata, conn, thread_id, key, metadata)
+
+
+def _reseal(
+    conn: Connection, values: Values, key: tuple[Any, ...], typed: tuple[str, bytes]
+) -> int:
+    _write(conn, values, key, _plain(conn, key[0], *typed))
+    return 1
+
+
+def _reseal_metadata(
+    conn: Connection, thread_id: str, key: tuple[Any, ...], metadata: dict[str, Any]
+) -> int:
+    _write_metadata(conn, thread_id, key, sealing.open_metadata(conn, thread_id, metadata))
+    return 1
 
 
 def _is_current(kind: str, data: bytes, newest: UUID) -> bool:

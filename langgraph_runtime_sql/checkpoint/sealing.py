@@ -2,7 +2,8 @@
 
 Each value of a checkpoint is bound to its thread and tenant. The type of an encrypted value ends in
 `+sealed`. Values with the ending `+aes` are older: langgraph's serializer has encrypted them with
-the master key itself. Both kinds and plain values can be read side by side.
+the master key itself. Both kinds and plain values can be read side by side, until `keys encrypt` has
+ended: then only sealed ones are read.
 """
 
 from base64 import b64encode
@@ -225,15 +226,25 @@ class Opener:
 
         Raises:
             KeyErased: its key was erased.
-            CannotDecrypt: its key is missing or another tenant's, or it is not authentic.
+            CannotDecrypt: its key is missing or another tenant's, or it is not authentic, or it is
+                plain after `keys encrypt`.
         """
         if kind.endswith(SUFFIX):
             place = _place(self._thread_id)
             opened = documents.open_(self._conn, data, place, cache=self._cache)
             return kind.removesuffix(SUFFIX), opened
+        self.refuse_plain()
         if kind.endswith(_OLD_SUFFIX):
             return kind.removesuffix(_OLD_SUFFIX), _open_old(data)
         return kind, data
+
+    def refuse_plain(self) -> None:
+        """Refuse a value without encryption, if `keys encrypt` has ended.
+
+        Raises:
+            CannotDecrypt: it has.
+        """
+        documents.refuse_plain(self._conn, _place(self._thread_id), self._cache)
 
 
 def reading(
@@ -272,9 +283,14 @@ def _open_old(data: bytes) -> bytes:
 
 
 def seal_metadata(conn: Connection, thread_id: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint's metadata for storage, with all that people may have typed encrypted."""
+    """Return a checkpoint's metadata for storage, with all that people may have typed encrypted.
+
+    Without a key, an entry of a client that has the name of the encrypted ones is escaped.
+    """
     if not master.active():
-        return dict(metadata)
+        if not isinstance(metadata.get(SEALED), str):
+            return dict(metadata)
+        return {**metadata, **documents.escaped({SEALED: metadata[SEALED]})}
     plain = {key: value for key, value in metadata.items() if key in PLAIN_METADATA}
     hidden = {key: value for key, value in metadata.items() if key not in PLAIN_METADATA}
     if hidden:
@@ -295,19 +311,17 @@ def open_metadata(
     Raises:
         KeyErased, CannotDecrypt: as in `Opener`.
     """
-    opened = dict(metadata)
-    if isinstance(opened.get(SEALED), str):
-        sealed = documents.envelope_of({SEALED: opened[SEALED]})
-        if sealed is not None:
-            data = documents.open_(conn, sealed, _place(thread_id), cache=cache)
-            del opened[SEALED]
-            opened |= json_codec.loads(data)
-    return opened
+    place, plain = _place(thread_id), {**metadata}
+    hidden = {SEALED: plain.pop(SEALED)} if SEALED in plain else {}
+    if not plain.keys() <= PLAIN_METADATA:
+        documents.refuse_plain(conn, place, cache)
+    opened: dict[str, Any] = documents.open_document(conn, hidden, place, cache=cache)
+    return {**plain, **opened}
 
 
 def opened(conn: Connection, found: CheckpointTuple) -> CheckpointTuple:
     """Return a checkpoint with its metadata decrypted."""
-    if SEALED not in found.metadata:
+    if found.metadata.keys() <= PLAIN_METADATA:
         return found
     thread_id = str(found.config["configurable"]["thread_id"])
     metadata = open_metadata(conn, thread_id, found.metadata)

@@ -11,8 +11,6 @@ from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.encryption import documents, envelope, keys, master
 from langgraph_runtime_sql.encryption.keys import NO_TENANT, CannotDecrypt
 
-_PLAIN = b"\x00"
-
 
 async def prepare(tenant: str | None) -> None:
     """Load the tenant's key, which `seal` and `open_` then use for a minute.
@@ -60,7 +58,7 @@ def seal(
         CannotDecrypt: the key is not loaded.
     """
     if not master.active():
-        return _PLAIN + data
+        return envelope.PLAIN + data
     if conn is not None:
         return documents.seal(conn, tenant, data, place)
     key = keys.current().cached(tenant or NO_TENANT)
@@ -85,7 +83,7 @@ def open_(
         KeyErased: the key was erased.
         CannotDecrypt: the key is missing or another tenant's, or the envelope is not authentic.
     """
-    if sealed[:1] == _PLAIN:
+    if sealed[:1] == envelope.PLAIN:
         return bytes(sealed[1:])
     try:
         key_id = envelope.key_id(sealed)

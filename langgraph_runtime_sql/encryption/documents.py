@@ -2,6 +2,9 @@
 
 A sealed document is `{"$sealed": "..."}`, with the envelope in base64, so the columns keep their
 types. A row's sealed columns open when an operation reads the row (`open_rows`).
+
+A client's document may have the same form. Without a key it is stored escaped, as an envelope
+without encryption, so that no document of a client is ever taken for an envelope.
 """
 
 from base64 import b64decode, b64encode
@@ -22,8 +25,13 @@ SEALED = "$sealed"
 Place = tuple[str, ...]
 
 
+def is_empty(document: Any) -> bool:
+    """Return whether a document says nothing, so that it stays plain."""
+    return document is None or document == {} or document == []
+
+
 def is_sealed(document: Any) -> bool:
-    """Return whether a document has the form of a sealed one."""
+    """Return whether a document has the form of a sealed or escaped one."""
     return type(document) is dict and len(document) == 1 and isinstance(document.get(SEALED), str)
 
 
@@ -68,13 +76,25 @@ def open_(
 def seal_document(conn: Connection, tenant: str | None, document: Any, place: Place) -> Any:
     """Return `document` sealed if a master key is configured; None and empty ones stay plain.
 
+    Without a key, a document that has the form of a sealed one is escaped.
+
     Raises:
         Unstorable: it cannot be written as JSON.
     """
-    if document is None or document == {} or document == [] or not master.active():
-        return document
-    data = json_codec.dumps(document).encode()
-    return {SEALED: b64encode(seal(conn, tenant, data, place)).decode()}
+    if master.active():
+        if is_empty(document):
+            return document
+        return _packed(seal(conn, tenant, json_codec.dumps(document).encode(), place))
+    return escaped(document) if is_sealed(document) else document
+
+
+def escaped(document: Any) -> dict[str, str]:
+    """Return a plain document in the form of a sealed one."""
+    return _packed(envelope.PLAIN + json_codec.dumps(document).encode())
+
+
+def _packed(data: bytes) -> dict[str, str]:
+    return {SEALED: b64encode(data).decode()}
 
 
 def open_document(
@@ -85,41 +105,83 @@ def open_document(
     tenant: str | None = None,
     cache: TenantKeys | None = None,
 ) -> Any:
-    """Return a stored document; a plain one as it is. Arguments as in `open_`.
+    """Return a stored document; a plain one as it is, until `keys encrypt` has ended.
+
+    Arguments as in `open_`.
 
     Raises:
-        KeyErased, CannotDecrypt: as in `open_`.
+        KeyErased: as in `open_`.
+        CannotDecrypt: as in `open_`, or it is plain although all rows were encrypted.
     """
-    if not is_sealed(document):
+    found = envelope_of(document) if is_sealed(document) else None
+    if found is not None and _is_ours(conn, found, cache):
+        return json_codec.loads(open_(conn, found, place, tenant=tenant, cache=cache))
+    if not is_empty(document):
+        refuse_plain(conn, place, cache)
+    return unescaped(document) if is_sealed(document) else document
+
+
+def refuse_plain(conn: Connection, place: Place, cache: TenantKeys | None = None) -> None:
+    """Refuse data that is stored without encryption, if `keys encrypt` has ended.
+
+    Raises:
+        CannotDecrypt: it has.
+    """
+    if (cache or keys.current()).only_sealed(conn):
+        raise CannotDecrypt(
+            f"The data at {'/'.join(place)} is plain, in a database whose rows were all encrypted: "
+            "something else than the server wrote it. `threadhold doctor` names the tables"
+        )
+
+
+def unescaped(document: Mapping[str, Any]) -> Any:
+    """Return the document that `escaped` was given; any other one as it is.
+
+    Older versions did not escape: a client may have stored a document of this form.
+    """
+    data = _data(document)
+    if data is None or data[:1] != envelope.PLAIN:
         return document
-    found = envelope_of(document)
-    if not master.active() and (found is None or not _has_key(conn, found, cache)):
-        # Without encryption, a client may have stored a document of this form.
+    try:
+        found = json_codec.loads(data[1:])
+    except ValueError:
         return document
-    if found is None:
-        raise CannotDecrypt(f"A sealed document at {'/'.join(place)} is damaged")
-    return json_codec.loads(open_(conn, found, place, tenant=tenant, cache=cache))
+    return found if is_sealed(found) else document
 
 
 def envelope_of(document: Mapping[str, Any]) -> bytes | None:
     """Return the envelope of a sealed document, or None if it holds none."""
+    data = _data(document)
     try:
-        found = b64decode(document[SEALED], validate=True)
-        envelope.key_id(found)
+        if data is not None:
+            envelope.key_id(data)
+    except envelope.Damaged:
+        return None
+    return data
+
+
+def _data(document: Mapping[str, Any]) -> bytes | None:
+    try:
+        return b64decode(document[SEALED], validate=True)
     except ValueError:
         return None
-    return found
 
 
 def is_current(document: Any, newest: UUID) -> bool:
     """Return whether a stored document needs no encryption, or has the key with this id."""
-    if document is None or document == {} or document == []:
+    if is_empty(document):
         return True
     found = envelope_of(document) if is_sealed(document) else None
     return found is not None and envelope.key_id(found) == newest
 
 
-def _has_key(conn: Connection, sealed: bytes, cache: TenantKeys | None) -> bool:
+def _is_ours(conn: Connection, sealed: bytes, cache: TenantKeys | None) -> bool:
+    """Return whether an envelope is to be opened.
+
+    Without encryption, an older version may have stored a client's document of this form.
+    """
+    if master.active():
+        return True
     return (cache or keys.current()).find(conn, envelope.key_id(sealed)) is not None
 
 
@@ -147,13 +209,12 @@ def seal_row(
         values: Any columns of the row.
     """
     row = dict(values)
-    if master.active():
-        columns = _COLUMNS.get(table.name)
-        if columns is None:
-            columns = _COLUMNS[table.name] = sealed_columns(table)
-        for name in columns:
-            if name in row:
-                row[name] = seal_document(conn, tenant, row[name], (table.name, str(row_id), name))
+    columns = _COLUMNS.get(table.name)
+    if columns is None:
+        columns = _COLUMNS[table.name] = sealed_columns(table)
+    for name in columns:
+        if name in row:
+            row[name] = seal_document(conn, tenant, row[name], (table.name, str(row_id), name))
     return row
 
 
@@ -179,11 +240,12 @@ def open_rows(conn: Connection, sealed: Sequence[tuple[str, str, str]], found: l
         found: The rows.
 
     Raises:
-        CannotDecrypt: as in `open_`.
+        CannotDecrypt: as in `open_document`.
     """
+    only_sealed = bool(found) and keys.current().only_sealed(conn)
     for row in found:
         for name, table, key in sealed:
-            if is_sealed(row[name]):
+            if only_sealed or is_sealed(row[name]):
                 try:
                     place, tenant = (table, str(row[key]), name), row.get("tenant")
                     row[name] = open_document(conn, row[name], place, tenant=tenant)

@@ -12,6 +12,8 @@ from uuid import UUID, uuid4
 import orjson
 
 VERSION = b"\x01"
+PLAIN = b"\x00"
+"""The version byte of data without encryption."""
 KEY_BYTES = 32
 NONCE_BYTES = 12
 TAG_BYTES = 16

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.database.schema import tenant_keys
+from langgraph_runtime_sql.database.schema import database_settings, tenant_keys
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.encryption import master
 from langgraph_runtime_sql.encryption.envelope import Key
@@ -26,6 +26,8 @@ from langgraph_runtime_sql.errors import NotStarted, RuntimeSqlError
 K = TypeVar("K")
 
 CACHE_SECONDS = 60.0
+# How long a process may not know that `keys encrypt` has ended.
+LOOK_SECONDS = 1.0
 # Many tenants: the cache is emptied when it is full.
 CACHED = 10_000
 NO_TENANT = ""
@@ -58,6 +60,15 @@ LEFT_OUT = (
 )
 
 
+ENCRYPTED = "encrypted"
+"""The fact that all rows of a database are encrypted."""
+_facts = database_settings.c
+_IS_ENCRYPTED = Prepared(select(_facts.value).where(_facts.name == ENCRYPTED))
+_SET_ENCRYPTED = Prepared(
+    InsertNew(database_settings).values(name=ENCRYPTED, value=bindparam("since", type_=Text))
+)
+
+
 class CannotDecrypt(RuntimeSqlError):
     """Stored data is encrypted, and this process has no key that opens it."""
 
@@ -76,6 +87,18 @@ class TenantKeys:
     def __init__(self) -> None:
         self._by_id: dict[UUID, tuple[float, Key]] = {}
         self._newest: dict[str, tuple[float, Key]] = {}
+        self._only_sealed = False
+        self._look_at = 0.0
+
+    def only_sealed(self, conn: Connection) -> bool:
+        """Return whether `keys encrypt` has ended, so that plain rows are refused.
+
+        Once true, it stays true. Other processes learn of it within `LOOK_SECONDS`.
+        """
+        if not self._only_sealed and time.monotonic() >= self._look_at:
+            self._only_sealed = conn.scalar(_IS_ENCRYPTED) is not None
+            self._look_at = time.monotonic() + LOOK_SECONDS
+        return self._only_sealed
 
     def cached(self, tenant: str) -> Key | None:
         """Return the tenant's key for new data if it is cached."""
@@ -177,6 +200,11 @@ def erase_rows(conn: Connection, name: str) -> int:
 _MASTERS = Prepared(select(_keys.master).where(_keys.erased_at.is_(None)).distinct())
 
 
+def record_encrypted(conn: Connection) -> None:
+    """Record that every row is encrypted: from now on plain ones are refused."""
+    conn.execute(_SET_ENCRYPTED, {"since": conn.now().isoformat()})
+
+
 def check(conn: Connection) -> None:
     """Check that the configured master keys unwrap every key of the database.
 
@@ -192,6 +220,10 @@ def check(conn: Connection) -> None:
             f"The database is encrypted with the master key {', '.join(missing)} (a fingerprint), "
             "which is not configured. Set LANGGRAPH_AES_KEY to the key of its servers. After a "
             "change of the key, name the earlier one in OLD_AES_KEYS until `keys rotate` has run."
+        )
+    if not master.all_keys() and conn.scalar(_IS_ENCRYPTED) is not None:
+        raise CannotDecrypt(
+            "The database is encrypted: set LANGGRAPH_AES_KEY to the key of its servers"
         )
 
 

@@ -19,6 +19,7 @@ from langgraph_runtime_sql import encryption
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import event_segments
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.encryption import documents, envelope
 from langgraph_runtime_sql.errors import DamagedEvents
 from langgraph_runtime_sql.memo import Memo
 
@@ -239,8 +240,15 @@ def place(row: Row) -> tuple[str, ...]:
 
 
 def opened(conn: Connection, row: Row) -> bytes:
-    """Return the decrypted body of a row of the log."""
-    return encryption.open_(row["tenant"], bytes(row["events"]), place(row), conn)
+    """Return the decrypted body of a row of the log.
+
+    Raises:
+        KeyErased, CannotDecrypt: as in `encryption.open_`; or it is plain after `keys encrypt`.
+    """
+    body = bytes(row["events"])
+    if body[:1] == envelope.PLAIN:
+        documents.refuse_plain(conn, place(row))
+    return encryption.open_(row["tenant"], body, place(row), conn)
 
 
 def free(conn: Connection, thread_id: UUID) -> int:

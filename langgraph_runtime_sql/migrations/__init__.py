@@ -18,7 +18,7 @@ from langgraph_runtime_sql.database.schema import metadata
 from langgraph_runtime_sql.database.sqlite.engine import DIALECT, SqliteEngine
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import DatabaseTooNew
-from langgraph_runtime_sql.migrations import triggers
+from langgraph_runtime_sql.migrations import sealed_only, triggers
 from langgraph_runtime_sql.migrations.reporting import tell
 from langgraph_runtime_sql.progress import Progress
 from langgraph_runtime_sql.search import filters
@@ -102,6 +102,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
     audit_triggers.ensure(raw)
     checkpoint.ensure_schema(raw)
     store.ensure_schema(raw)
+    sealed_only.ensure(raw)
 
 
 def _upgrade_postgres(engine: Any, store: SqlStore) -> None:

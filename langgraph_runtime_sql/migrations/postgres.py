@@ -15,7 +15,7 @@ from langgraph_runtime_sql.database.postgres.connection import DIALECT
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, try_lock
 from langgraph_runtime_sql.database.schema import metadata
 from langgraph_runtime_sql.errors import DatabaseBusy
-from langgraph_runtime_sql.migrations import functions, triggers
+from langgraph_runtime_sql.migrations import functions, sealed_only, triggers
 from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import row_security
 
@@ -91,6 +91,7 @@ def ensure_others(raw: Raw, store: SqlStore) -> None:
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     row_security.ensure(raw)
+    sealed_only.ensure_postgres(raw)
     mend_indexes(raw)
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
-from langgraph_runtime_sql.encryption.documents import is_sealed
 from langgraph_runtime_sql.store.filter import Test
 from langgraph_runtime_sql.store.sealing import Sealing
 
@@ -132,9 +131,7 @@ class StoreTables(ABC):
     def value(self, prefix: str, key: str, stored: Any) -> Any:
         """Decode an item's value, and decrypt it."""
         document = self.decode(stored)
-        if self._sealing is None or not is_sealed(document):
-            return document
-        return self._sealing.open(prefix, key, document)
+        return document if self._sealing is None else self._sealing.open(prefix, key, document)
 
     def row(self, columns: Sequence[Any]) -> Row:
         """Decode the `COLUMNS` of an item; by default the driver has decoded the dates."""

@@ -21,9 +21,11 @@ from langgraph_runtime_sql.database.schema import (
 )
 from langgraph_runtime_sql.database.sqlite.damage import REMEDY, damage
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.encryption.keys import TenantKeys
 from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
 from langgraph_runtime_sql.events import dictionaries, log
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.migrations import sealed_only
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -115,6 +117,7 @@ def examine(conn: Connection, *, served: bool, report: Report = ignore) -> list[
         _parts(conn, report),
         _order(conn, report),
         _segments(conn),
+        _plain(conn),
     )
     found: list[Finding] = []
     for done, check in enumerate(checks):
@@ -386,6 +389,21 @@ def _segments(conn: Connection) -> Iterator[Finding]:
             "place them after the thread's other events",
             partial(_place_events, row=row),
         )
+
+
+def _plain(conn: Connection) -> Iterator[Finding]:
+    """Find rows that no server reads: they are plain although all rows were encrypted."""
+    if not TenantKeys().only_sealed(conn):
+        return
+    for each in sealed_only.guarded(conn.dialect_name):
+        if count := each.plain(conn):
+            yield Finding(
+                "database",
+                f"{each.table}.{each.column}",
+                f"{count:,} rows are plain, although all rows of this database were encrypted: "
+                "something else than the server wrote them, and the server refuses them",
+                "find out what wrote them, and delete them or restore a backup",
+            )
 
 
 def _drop_events(conn: Connection, row: Row) -> None:

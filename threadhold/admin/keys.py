@@ -1,13 +1,17 @@
-"""Keys: rotate the keys of an encrypted database, and encrypt the rows that are not (`keys`)."""
+"""Keys: rotate the keys of an encrypted database, and encrypt the rows that are not (`keys`).
+
+Once all rows are encrypted the database says so, and plain rows are refused from then on.
+"""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from sqlalchemy import Table, func, select, tuple_, type_coerce
 
 from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.checkpoint.resealing import reseal_thread
+from langgraph_runtime_sql.checkpoint.resealing import changes
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
@@ -18,6 +22,7 @@ from langgraph_runtime_sql.database.schema import (
     assistants,
     crons,
     effects,
+    event_segments,
     runs,
     tenant_keys,
     threads,
@@ -34,6 +39,8 @@ from langgraph_runtime_sql.encryption.documents import (
 )
 from langgraph_runtime_sql.encryption.envelope import Key
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.events.resealing import reseal
+from langgraph_runtime_sql.migrations import sealed_only
 from langgraph_runtime_sql.store.batch import tables_of
 from langgraph_runtime_sql.store.sealing import tenant_of
 from threadhold.admin.beside import opened_beside_server, vacuum
@@ -41,6 +48,8 @@ from threadhold.admin.beside import opened_beside_server, vacuum
 # Rows, and threads with their checkpoints, in one transaction. Other writes wait for it on SQLite.
 PAGE = 100
 THREADS = 10
+# Rows that a message names.
+SHOWN = 20
 
 Report = Callable[[str, int], None]
 """Called with a table and the number of rows changed so far."""
@@ -48,6 +57,32 @@ Report = Callable[[str, int], None]
 
 class NoKey(RuntimeSqlError):
     """No master key is configured."""
+
+
+class Refused(list[str]):
+    """Why rows cannot be read. Later pages go on without them."""
+
+    def stays(self, change: Callable[[], int]) -> int:
+        """Return the result of `change`; 0 if the row cannot be read, and stays as it is."""
+        try:
+            return change()
+        except keys.KeyErased:
+            return 0
+        except keys.CannotDecrypt as error:
+            self.append(str(error))
+            return 0
+
+
+class NotAllEncrypted(RuntimeSqlError):
+    """Some rows cannot be read, so they stay as they are."""
+
+    def __init__(self, refused: Refused) -> None:
+        more = f", and {len(refused) - SHOWN:,} more" if len(refused) > SHOWN else ""
+        super().__init__(
+            f"{len(refused):,} rows cannot be read and stay as they are; all others are encrypted. "
+            "Add missing keys (`keys import`) or delete these rows, and run the command again: "
+            f"{'; '.join(refused[:SHOWN])}{more}"
+        )
 
 
 def rotate(url: str) -> int:
@@ -67,7 +102,8 @@ def rotate(url: str) -> int:
 def encrypt(url: str, report: Report, *, new_keys: bool = False) -> int:
     """Encrypt all rows that do not have their tenant's newest data key, in pages.
 
-    Servers may run. After an interruption the same call continues.
+    Servers may run. After an interruption the same call continues. A row that cannot be read stops
+    no other one. Once all rows are encrypted, the database accepts no plain ones any more.
 
     Args:
         url: The database.
@@ -79,23 +115,38 @@ def encrypt(url: str, report: Report, *, new_keys: bool = False) -> int:
 
     Raises:
         NoKey, CannotDecrypt: as in `rotate`.
+        NotAllEncrypted: some rows cannot be read. All others are encrypted.
     """
     newest = _newest()
     with opened_beside_server(url) as database:
         database.read_sync(keys.check)
         if new_keys:
             database.write_sync(partial(_add_versions, newest=newest))
-        total = 0
-        for name, pages in _stages(database):
-            changed = 0
-            for count in pages:
-                changed += count
-                report(name, changed)
-            total += changed
+        total, refused = _encrypt_all(database, report)
+        if not refused and not database.read_sync(keys.current().only_sealed):
+            sealed_only.guard(database)
+            # A process without the key may have added rows behind the page that was read.
+            added, refused = _encrypt_all(database, report)
+            total += added
+            if not refused:
+                database.write_sync(keys.record_encrypted)
     if not is_postgres(url):
         # Free pages still hold replaced rows.
         vacuum(url)
+    if refused:
+        raise NotAllEncrypted(refused)
     return total
+
+
+def _encrypt_all(database: Database, report: Report) -> tuple[int, Refused]:
+    total, refused = 0, Refused()
+    for name, pages in _stages(database, refused):
+        changed = 0
+        for count in pages:
+            changed += count
+            report(name, changed)
+        total += changed
+    return total, refused
 
 
 def _newest() -> bytes:
@@ -130,11 +181,11 @@ def _add_versions(conn: Connection, newest: bytes) -> None:
         keys.current().forget(row["tenant"])
 
 
-def _stages(database: Database) -> Iterator[tuple[str, Iterator[int]]]:
+def _stages(database: Database, refused: Refused) -> Iterator[tuple[str, Iterator[int]]]:
     for table in (threads, runs, crons, webhooks, effects, assistants, assistant_versions):
-        yield table.name, _each_page(database, partial(_rows, table))
-    yield "store", _each_page(database, _items)
-    yield "checkpoints", _each_page(database, _threads)
+        yield table.name, _each_page(database, partial(_rows, table, refused))
+    for name, page in (("store", _items), ("checkpoints", _threads), ("event_segments", _events)):
+        yield name, _each_page(database, partial(page, refused))
 
 
 Page = Callable[..., tuple[int, Any]]
@@ -150,7 +201,7 @@ def _each_page(database: Database, page: Page) -> Iterator[int]:
             return
 
 
-def _rows(table: Table, conn: Connection, after: Any) -> tuple[int, Any]:
+def _rows(table: Table, refused: Refused, conn: Connection, after: Any) -> tuple[int, Any]:
     key, documents = list(table.primary_key.columns), sealed_columns(table)
     # Not decrypted by the statement, so that one with the newest key costs nothing.
     raw = [type_coerce(table.c[name], Json).label(name) for name in documents]
@@ -165,27 +216,25 @@ def _rows(table: Table, conn: Connection, after: Any) -> tuple[int, Any]:
         newest = keys.current().for_writing(conn, row["tenant"]).id
         stale = [name for name in documents if not is_current(row[name], newest)]
         if stale:
-            same = [column == row[column.name] for column in key]
-            changed = _sealed(conn, table, row_id, row, stale)
-            conn.execute(table.update().where(*same).values(**changed))
-            count += 1
+            count += refused.stays(partial(_seal_row, conn, table, row_id, row, stale))
     last = tuple(found[-1][column.name] for column in key) if len(found) == PAGE else None
     return count, last
 
 
-def _sealed(conn: Connection, table: Table, row_id: str, row: Row, names: list[str]) -> Row:
-    place = table.name, str(row[row_id])
+def _seal_row(conn: Connection, table: Table, row_id: str, row: Row, names: list[str]) -> int:
     opened = {}
     for name in names:
-        try:
-            opened[name] = open_document(conn, row[name], (*place, name))
-        except keys.KeyErased:
-            # It cannot be read any more; it stays as it is.
-            continue
-    return seal_row(conn, table, row[row_id], row["tenant"], opened)
+        # One that was erased cannot be read any more; it stays as it is.
+        with suppress(keys.KeyErased):
+            opened[name] = open_document(conn, row[name], (table.name, str(row[row_id]), name))
+    sealed = seal_row(conn, table, row[row_id], row["tenant"], opened)
+    if sealed:
+        same = [column == row[column.name] for column in table.primary_key.columns]
+        conn.execute(table.update().where(*same).values(**sealed))
+    return bool(sealed)
 
 
-def _items(conn: Connection, after: Any) -> tuple[int, Any]:
+def _items(refused: Refused, conn: Connection, after: Any) -> tuple[int, Any]:
     tables, raw = tables_of(conn), conn.raw
     where, params = ("", ()) if after is None else (" WHERE (prefix, key) > (?, ?)", after)
     order = (
@@ -199,14 +248,13 @@ def _items(conn: Connection, after: Any) -> tuple[int, Any]:
     for prefix, key, stored in found:
         newest = keys.current().for_writing(conn, tenant_of(prefix)).id
         if not is_current(tables.decode(stored), newest):
-            _rewrite_item(conn, prefix, key, stored)
-            count += 1
+            count += refused.stays(partial(_rewrite_item, conn, prefix, key, stored))
     return count, tuple(found[-1][:2]) if len(found) == PAGE else None
 
 
-def _rewrite_item(conn: Connection, prefix: str, key: str, stored: Any) -> None:
+def _rewrite_item(conn: Connection, prefix: str, key: str, stored: Any) -> int:
     tables, raw, item = tables_of(conn), conn.raw, (prefix, key)
-    value = json_codec.dumps(tables.value(prefix, key, stored))
+    value = json_codec.dumps(open_document(conn, tables.decode(stored), ("store", prefix, key)))
     sealed = tables.seal(prefix, key, value)
     vectors: list[Any] = []
     columns = "prefix, key, field_name, embedding, created_at, updated_at"
@@ -219,6 +267,7 @@ def _rewrite_item(conn: Connection, prefix: str, key: str, stored: Any) -> None:
         places = ", ".join("?" * 6)
         for vector in vectors:
             tables.execute(raw, f"INSERT INTO store_vectors ({columns}) VALUES ({places})", vector)
+    return 1
 
 
 def _has_table(conn: Connection, name: str) -> bool:
@@ -230,7 +279,7 @@ def _has_table(conn: Connection, name: str) -> bool:
     return bool(run(conn, asked, (name,)).fetchone()[0])
 
 
-def _threads(conn: Connection, after: Any) -> tuple[int, Any]:
+def _threads(refused: Refused, conn: Connection, after: Any) -> tuple[int, Any]:
     kind = "" if conn.dialect_name == "sqlite" else ' COLLATE "C"'
     found = run(
         conn,
@@ -238,5 +287,17 @@ def _threads(conn: Connection, after: Any) -> tuple[int, Any]:
         " ORDER BY 1 LIMIT ?",
         (after or "", THREADS),
     ).fetchall()
-    count = sum(reseal_thread(conn, thread_id) for (thread_id,) in found)
+    count = sum(refused.stays(step) for (each,) in found for step in changes(conn, each))
     return count, found[-1][0] if len(found) == THREADS else None
+
+
+def _events(refused: Refused, conn: Connection, after: Any) -> tuple[int, Any]:
+    key, c = list(event_segments.primary_key.columns), event_segments.c
+    query = select(*key, c.tenant, c.events).where(c.events.is_not(None))
+    query = query.order_by(*key).limit(PAGE).with_for_update(key_share=True)
+    if after is not None:
+        query = query.where(tuple_(*key) > tuple_(*after))
+    found = conn.fetchall(query)
+    count = sum(refused.stays(partial(reseal, conn, row)) for row in found)
+    last = tuple(found[-1][column.name] for column in key) if len(found) == PAGE else None
+    return count, last

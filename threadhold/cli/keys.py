@@ -47,7 +47,8 @@ def rotate(
 def encrypt(program: Program, langgraph_json: Path | None, database_url: str | None) -> None:
     """Encrypt the rows that were stored before a key was configured.
 
-    Servers may run. After an interruption the same command continues.
+    Servers may run if they have the key. After an interruption the same command continues. Once all
+    rows are encrypted, plain ones are refused.
     """
     from threadhold.admin import keys as library
 

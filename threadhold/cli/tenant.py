@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from threadhold.cli.group import load_settings, pass_program
+from threadhold.cli.keys import use_keys
 from threadhold.cli.options import database_option
 from threadhold.program import Program
 
@@ -27,10 +28,14 @@ def tenant() -> None:
 )
 @pass_program
 def export(program: Program, database_url: str | None, name: str, folder: Path) -> None:
-    """Write the rows of TENANT as JSON lines, one file for each table; servers may run."""
+    """Write the rows of TENANT as JSON lines, one file for each table; servers may run.
+
+    An encrypted database needs LANGGRAPH_AES_KEY: the rows are decrypted.
+    """
     from threadhold import tenant_data
 
     settings = load_settings(program.settings, database_url=database_url)
+    use_keys(settings)
     done = tenant_data.export(settings.database_url, name, folder, program.tenant_rules())
     for table, count in done.rows.items():
         click.echo(f"{table}: {count:,}")

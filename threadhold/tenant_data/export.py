@@ -1,10 +1,11 @@
-"""Export: write a tenant's rows as JSON lines, one file for each table."""
+"""Export: write a tenant's rows as JSON lines, one file for each table. They are decrypted."""
 
 import base64
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from langgraph_runtime_sql.gate.operations import TENANT_EXPORT
 from langgraph_runtime_sql.migrations import open_database
 from threadhold.tenant_data import reading
 from threadhold.tenant_data.errors import CannotExport, UnknownTenant
+from threadhold.tenant_data.opening import Opening
 from threadhold.tenant_data.reading import Transaction
 from threadhold.tenant_data.rules import Rule
 
@@ -53,21 +55,43 @@ def export(url: str, tenant: str, folder: Path, rules: Sequence[Rule]) -> Export
         UnknownTenant: the database has no tenants, or no row of this one.
         CannotExport: the folder is not empty or cannot be written.
         CannotErase: a table has no rule.
+        CannotDecrypt: the database is encrypted, and its master key is not configured; or a row
+            cannot be decrypted. No file remains.
     """
     with reading.snapshot(url) as transaction:
         reading.check_tenant(transaction, tenant)
         known = [rule for rule in transaction.rules(rules) if rule.export]
         if not any(transaction.count(rule, tenant) for rule in known):
             raise UnknownTenant(f"The database has no row of the tenant {tenant!r}")
+        opening = Opening(transaction.connection(tenant), tenant)
+        opening.check()
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if any(folder.iterdir()):
-                raise CannotExport(f"{folder} is not empty: name a new folder")
-            # Before the first row: no export is without its entry.
-            _enter(url, tenant)
-            return _write(transaction, tenant, folder, known)
+            with _complete_or_none(folder):
+                # Before the first row: no export is without its entry.
+                _enter(url, tenant)
+                return _write(transaction, tenant, folder, known, opening)
         except OSError as error:
             raise CannotExport(f"The export cannot be written: {error}") from error
+
+
+@contextmanager
+def _complete_or_none(folder: Path) -> Iterator[None]:
+    """Make the folder, and remove what the block has written into it if it fails.
+
+    Raises:
+        CannotExport: the folder is not empty.
+    """
+    existed = folder.exists()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise CannotExport(f"{folder} is not empty: name a new folder")
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder)
+        if existed:
+            folder.mkdir(mode=0o700)
+        raise
 
 
 def _enter(url: str, tenant: str) -> None:
@@ -83,13 +107,16 @@ def _enter(url: str, tenant: str) -> None:
         database.close()
 
 
-def _write(transaction: Transaction, tenant: str, folder: Path, rules: list[Rule]) -> Exported:
+def _write(
+    transaction: Transaction, tenant: str, folder: Path, rules: list[Rule], opening: Opening
+) -> Exported:
     counts: dict[str, int] = {}
     paths: dict[str, None] = {}
     for rule in rules:
         counts[rule.table] = 0
         with os.fdopen(_create(folder / f"{rule.table}.jsonl"), "w", encoding="utf-8") as file:
             for row in reading.rows(transaction, rule, tenant):
+                opening.open(rule.table, row)
                 if rule.table == "threads":
                     reading.complete(transaction, row)
                 file.write(json.dumps(row, default=_plain) + "\n")

@@ -13,7 +13,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.sqlite.engine import BUSY_TIMEOUT_SECONDS
 from langgraph_runtime_sql.database.url import database_path, is_postgres
-from langgraph_runtime_sql.encryption.documents import is_sealed
+from langgraph_runtime_sql.encryption.keys import KeyErased
 from langgraph_runtime_sql.tenancy.scope import label
 from threadhold.tenant_data.errors import CannotErase, UnknownTenant
 from threadhold.tenant_data.rules import Rule
@@ -73,6 +73,14 @@ class Transaction:
         query = f'SELECT count(*) FROM "{rule.table}" WHERE {rule.where}'
         return int(self.execute(query, tenant).fetchone()[0])
 
+    def connection(self, tenant: str | None = None) -> Connection:
+        """Return a connection of the runtime in this transaction, for a tenant's rows."""
+        from langgraph_runtime_sql.database.postgres.connection import DIALECT
+        from langgraph_runtime_sql.database.sqlite.engine import DIALECT as SQLITE
+
+        dialect = SQLITE if self.kind == "sqlite" else DIALECT
+        return Connection(self.raw, dialect, tenant=tenant)
+
 
 def check_tenant(transaction: Transaction, tenant: str) -> None:
     """Check that the database has tenants, and that `tenant` is a name.
@@ -117,14 +125,13 @@ def snapshot(url: str) -> Iterator[Transaction]:
 def complete(transaction: Transaction, thread: dict[str, Any]) -> None:
     """Add to a thread's row the long values that it leaves to a checkpoint, if both can be read."""
     about, values = _json(thread.get("long_values")), _json(thread["values"])
-    if about is None or values is None or is_sealed(values):
+    if about is None or values is None:
         return
-    from langgraph_runtime_sql.database.postgres.connection import DIALECT
-    from langgraph_runtime_sql.database.sqlite.engine import DIALECT as SQLITE
-
-    conn = Connection(transaction.raw, SQLITE if transaction.kind == "sqlite" else DIALECT)
     place = thread["thread_id"], about["checkpoint_id"]
-    found = checkpoint.shown_values(conn, *place, is_served=False) or {}
+    try:
+        found = checkpoint.shown_values(transaction.connection(), *place, is_served=False) or {}
+    except KeyErased:
+        return
     left_out = {key: found[key] for key in about["keys"] if key not in values and key in found}
     thread["values"] = {**values, **left_out}
 

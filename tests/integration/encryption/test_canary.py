@@ -152,6 +152,20 @@ async def test_typed_text_is_in_no_byte_of_the_database(api: Api, folder: Path) 
     assert done.returncode == 0, done.stderr
     assert "Encrypted with new data keys" in done.stdout
     await check()
+    # From now on the database refuses plain rows. It accepts all that the server writes.
+    copy = copied["thread_id"]
+    assert await api.ended(copy, await api.run(copy, "echo", message)) == "success"
+    answered = await api.run(asked, "interrupt", None, command={"resume": f"{CANARY} answer"})
+    assert await api.ended(asked, answered) == "success"
+    assert await api.ended(failed, await api.run(failed, "failing", failing)) == "error"
+    await api.post(f"/threads/{asked}/state", {"values": {"answers": [f"{CANARY} update"]}})
+    await api.post(f"/threads/{copy}/copy")
+    await api.post("/runs/wait", {"assistant_id": "echo", "input": message})
+    assert (await api.http.put("/store/items", json=item)).status_code == 204
+    await api.post("/runs/crons", payload)
+    changed = {"context": {"system": f"{CANARY} again"}}
+    there = f"/assistants/{assistant['assistant_id']}"
+    assert (await api.http.patch(there, json=changed)).status_code == 200
     assert CANARY.encode() not in await asyncio.to_thread(stored, folder)
 
 

@@ -1,11 +1,12 @@
 """Keys of tenants: bound ciphertext, rotation, erasure, and rows from before a key was set."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from starlette.exceptions import HTTPException
 
@@ -15,97 +16,21 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.encryption import CannotDecrypt, KeyErased, keys
-from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.search import examined_search
 from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import scope
 from langgraph_runtime_sql.tenancy.scope import label
 from tests.support import databases, runtime
+from tests.support.encrypted import CANARY, FIRST, SECOND, SetKeys, ran, said, texts
 from tests.support.operations import page, row
-from tests.support.runtime import set_options
 from threadhold.admin import key_files
 from threadhold.admin import keys as commands
 from threadhold.admin.backup import back_up
 from threadhold.admin.doctor import examine
 from threadhold.move import move, runtime_schema
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
-CANARY = "canary-51c0de"
-FIRST, SECOND = b"the first key...", b"the second key, of 32 bytes now."
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo"):
-        yield
-
-
-SetKeys = Callable[..., None]
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> SetKeys:
-    """Return the function that configures the master key and the old ones, as a restart does."""
-    from langgraph_api import config
-
-    def use(key: bytes | None, *old: bytes) -> None:
-        monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", key)
-        set_options(monkeypatch, tenant_key="tenant_id", old_aes_keys=old)
-        keys._of_databases.clear()
-
-    use(FIRST)
-    return use
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "keys.db"
-
-
-@pytest.fixture
-async def db(path: Path, use: SetKeys) -> AsyncIterator[Database]:
-    with scope.within(scope.EVERYTHING):
-        async with runtime.opened(path) as opened:
-            await runtime.register(["echo"])
-            yield opened
-
-
-async def ran(tenant: str | None, text: str) -> UUID:
-    """Run the graph with a text in a new thread of a tenant, and return the thread's id."""
-    metadata = {} if tenant is None else {"tenant_id": tenant}
-    thread_id = uuid4()
-    await row(Threads.put(None, thread_id, metadata=metadata, if_exists="raise"))
-    message = {"messages": [{"role": "user", "content": text}]}
-    async with runtime.working():
-        run = await runtime.start_run(thread_id, "echo", message)
-        assert await runtime.ended(run["run_id"]) == "success"
-    return thread_id
-
-
-async def said(thread_id: UUID) -> str:
-    """Return the first message of a thread: from its row, its state and its run, which agree."""
-    thread = await row(Threads.get(None, thread_id))
-    config = {"configurable": {"thread_id": str(thread_id)}}
-    state = await Threads.State.get(None, config)
-    [run] = [each async for each in await Runs.search(None, thread_id, limit=10, offset=0)]
-    texts = {
-        thread["values"]["messages"][0]["content"],
-        state.values["messages"][0]["content"],
-        run["kwargs"]["input"]["messages"][0]["content"],
-    }
-    [text] = texts
-    return str(text)
-
-
-def texts(path: Path) -> str:
-    """Return every row of the tables with documents."""
-    tables = ["threads", "runs", "crons", "store", "checkpoints", "run_writes"]
-    tables += (
-        ["writes"] if databases.kind() == "sqlite" else ["checkpoint_blobs", "checkpoint_writes"]
-    )
-    return repr([databases.execute(path, f"SELECT * FROM {table}") for table in tables])
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 async def test_ciphertext_of_another_row_is_refused(db: Database, path: Path) -> None:
@@ -338,8 +263,10 @@ async def test_encrypted_database_is_moved_and_examined(
     assert {each.what for each in found} == {"run", "thread"}
     use(FIRST)
     await db.write(lambda conn: conn.execute(runs.update().values(status="success")))
-    await db.stop()
     source = databases.url(path)
+    await asyncio.to_thread(commands.encrypt, source, lambda table, count: None)
+    use(FIRST)
+    await db.stop()
     with databases.on("postgresql"):
         target = databases.empty(tmp_path / "moved.db")
         arguments = (source, target, [runtime_schema()], lambda progress: None)
@@ -348,6 +275,9 @@ async def test_encrypted_database_is_moved_and_examined(
         use(FIRST)
         async with runtime.opened(tmp_path / "moved.db"):
             assert [await said(each) for each in threads] == [CANARY, CANARY]
+            # The target refuses plain rows as the source does.
+            with pytest.raises(psycopg.Error, match="All rows of this database are encrypted"):
+                databases.execute(tmp_path / "moved.db", "UPDATE runs SET kwargs = '[1]'")
             item = await store.aget((label("a"), "notes"), "k")
             assert item is not None
             assert item.value == {"text": CANARY}
