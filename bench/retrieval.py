@@ -22,7 +22,7 @@ from bench.made import Asked
 from bench.question import Question
 from bench.report import Line, table
 from my_agent import database, embedding
-from my_agent.chat.documents import index, keywords, ranking
+from my_agent.chat.documents import background, index, keywords, ranking
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import DEPTH, candidates
 from my_agent.chat.documents.vectors import VectorCache, nearest
@@ -65,8 +65,8 @@ def by_both(connection: Connection, question: str, vector: Vectors) -> Sequence[
 
 def ranked(connection: Connection, question: str, vector: Vectors) -> ranking.Ranked:
     """Return the result of the shipped search."""
-    found, nearness = candidates(connection, _CACHE, question, vector, SHARED)
-    return ranking.rank(question, found, nearness, FIRST)
+    found, held = candidates(connection, _CACHE, question, vector, SHARED)
+    return ranking.rank(question, found, background.nearness(vector, held), FIRST)
 
 
 METHODS: dict[str, Search] = {"keyword": by_words, "vector": by_meaning, "hybrid": by_both}

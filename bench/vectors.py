@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.fill_passages import SEED, TENANT, Maker, fill
 from bench.report import Line, table
 from my_agent import database
-from my_agent.chat.documents import ranking
+from my_agent.chat.documents import background, ranking
 from my_agent.chat.documents.search import candidates
 from my_agent.chat.documents.vectors import VectorCache
 
@@ -54,8 +54,8 @@ def measure(url: str, passages: int, owner: str | None) -> tuple[float, list[flo
         question, vector = maker.texts(1, 8)[0], maker.vectors(1)[0]
         began = time.perf_counter()
         with database.database().read(TENANT) as connection:
-            found, nearness = candidates(connection, cache, question, vector, TENANT)
-        ranking.rank(question, found, nearness, 6)
+            found, held = candidates(connection, cache, question, vector, TENANT)
+        ranking.rank(question, found, background.nearness(vector, held), 6)
         return time.perf_counter() - began
 
     first = ask()

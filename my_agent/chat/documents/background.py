@@ -7,9 +7,12 @@ more as the number of standard deviations above the cosines of the passage with 
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from threading import Lock
 
 from my_agent import embedding
 from my_agent.embedding import Vectors
+
+_embedding = Lock()
 
 
 def nearness(question: Vectors, passages: Mapping[int, Vectors]) -> dict[int, float]:
@@ -24,7 +27,10 @@ def nearness(question: Vectors, passages: Mapping[int, Vectors]) -> dict[int, fl
     if not passages:
         return {}
     vectors = np.stack(list(passages.values()))
-    usual = vectors @ _questions().T
+    # The first questions of a process share one computation.
+    with _embedding:
+        ordinary = _questions()
+    usual = vectors @ ordinary.T
     found = (vectors @ question - usual.mean(1)) / usual.std(1)
     return dict(zip(passages, map(float, found), strict=True))
 

@@ -63,7 +63,9 @@ def search(question: str, tenant: str) -> Results:
     vector = _embedded(question, tenant)
     cache = _cache(settings.vector_cache_bytes)
     with database().read(tenant) as connection:
-        found, nearness = candidates(connection, cache, question, vector, tenant)
+        found, held = candidates(connection, cache, question, vector, tenant)
+    # Outside too: the first question of a process waits here for all ordinary questions.
+    nearness = {} if vector is None else background.nearness(vector, held)
     ranked = ranking.rank(question, found, nearness, settings.passages)
     if not ranked.words and embedding.is_gibberish(question) and not _has_function_word(question):
         # Keys hit at random are near to something too.
@@ -94,8 +96,8 @@ def candidates(
     question: str,
     vector: "embedding.Vectors | None",
     tenant: str,
-) -> tuple[dict[int, Passage], dict[int, float]]:
-    """Return the passages that may answer a question, and how near those with a vector are.
+) -> tuple[dict[int, Passage], dict[int, "embedding.Vectors"]]:
+    """Return the passages that may answer a question, and the vectors of those that have one.
 
     Names and identifiers are also searched alone: in a long question their passage may come after
     many that share ordinary words.
@@ -107,10 +109,8 @@ def candidates(
     if vector is not None:
         ids |= dict.fromkeys(vectors.nearest(connection, cache, vector, tenant, DEPTH))
     found = _different(index.fetch(connection, tenant, list(ids)))
-    if vector is None:
-        return found, {}
-    held = index.vectors_of(connection, tenant, list(found))
-    return found, background.nearness(vector, held)
+    held = {} if vector is None else index.vectors_of(connection, tenant, list(found))
+    return found, held
 
 
 def _different(found: Mapping[int, Passage]) -> dict[int, Passage]:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,16 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from my_agent import embedding
 from my_agent.chat import graph, prompts
+from my_agent.chat.documents import background
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import ingest
+from my_agent.chat.documents.search import search
 from my_agent.chat.failures import EmptyAnswerError, LateAnswerError, RefusedAnswerError
 from my_agent.chat.rewriting import clean
 from my_agent.chat.window import PAIRS
+from my_agent.database import database
 from my_agent.endpoint import ModelCallError
 from tests.support.openai_replies import Answer, Failure, Reply, rate_limited, say
 from tests.support.openai_server import OpenAIServer, Received
@@ -63,6 +68,30 @@ class Talk:
 def conversation_of(body: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the messages that the model got after the system message."""
     return [(each["role"], each["content"]) for each in body["messages"][1:]]
+
+
+def test_first_questions_of_a_process_embed_ordinary_ones_once_and_outside_of_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Postgres ends transactions that are idle for ten seconds, and a slow machine needs longer."""
+    held, asked = [], []
+    embed = embedding.of_question
+
+    def of_question(text: str) -> Any:
+        held.append(database().engine.pool.checkedout())  # type: ignore[attr-defined]
+        asked.append(text)
+        return embed(text)
+
+    monkeypatch.setattr(embedding, "of_question", of_question)
+    background._questions.cache_clear()
+    assert search(STANDING, "acme").passages
+    assert len(asked) > 20
+    assert set(held) == {0}
+    background._questions.cache_clear()
+    asked.clear()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(search, [STANDING] * 3, ["acme"] * 3))
+    assert len(set(asked)) == len(asked) - 2
 
 
 async def test_first_question_is_searched_unchanged(model_endpoint: OpenAIServer) -> None:
