@@ -150,9 +150,8 @@ class ThreadPolicy:
             self._resolve(tx, session, any_context=not rules.names_context(metadata))
         self._close_surplus(tx, session, thread_id)
         tx.audit("thread_created", thread_id, agent=agent, context_key=session.key)
-        tx.after_commit(
-            partial(record_decision, "thread_created", agent, thread_id, context_key=session.key)
-        )
+        # The key names a website or rule of the user, which no log line does.
+        tx.after_commit(partial(record_decision, "thread_created", agent, thread_id))
         return rules.opening(session)
 
     def _session(self, metadata: Row, agent: str, owner: Owner | None = None) -> Session:

@@ -21,6 +21,8 @@ OWN = ("threadhold", "langgraph_runtime_sql", "hooks", "uvicorn")
 
 # Other loggers write `str(error)` into these fields.
 FIELDS = ("error", "error_detail", "exception", "last_error", "message", "reason", "task_exception")
+# And what users typed into these.
+TYPED = ("assistant_name", "channels", "chunk")
 
 # langgraph_api logs the class of a run's error, and its message in parentheses.
 _STOCK = re.compile(r"(Exception: <class '[^']*'>)\(.*", re.DOTALL)
@@ -130,7 +132,9 @@ def _hide_in_fields(event: EventDict, errors: list[BaseException]) -> None:
     for key, value in event.items():
         if key.startswith("_"):
             continue
-        if isinstance(value, BaseException):
+        if key in TYPED:
+            event[key] = HIDDEN
+        elif isinstance(value, BaseException):
             event[key] = name(value)
         elif isinstance(value, str):
             for text in texts:

@@ -32,12 +32,17 @@ QUIET = {
     "httpx": logging.WARNING,
     "httpx2": logging.WARNING,
     "py.warnings": logging.ERROR,
-    "uvicorn": logging.WARNING,
     "watchfiles": logging.WARNING,
 }
 
-# Lines that contain whole request bodies, or paths with their queries. They are never written.
-REQUESTS = {"asgi": logging.INFO, "langgraph_api.server": logging.CRITICAL}
+# Lines that contain whole request bodies or crons, paths with their queries, or the headers and frames
+# of WebSockets. They are never written.
+REQUESTS = {
+    "asgi": logging.INFO,
+    "langgraph_api.cron_scheduler": logging.WARNING,
+    "langgraph_api.server": logging.CRITICAL,
+    "uvicorn": logging.WARNING,
+}
 
 # Monitoring requests these every few seconds.
 PROBES = ("/health", "/ok", "/metrics")

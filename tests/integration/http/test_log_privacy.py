@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from uuid import uuid4
 
 import pytest
 import structlog
+from websockets.asyncio.client import connect
 
+from tests.support import databases
 from tests.support.issuer import SECRET, bearer, token
-from tests.support.processes import ROOT
-from tests.support.served import client, served
+from tests.support.processes import ROOT, Running
+from tests.support.served import PATIENCE, Api, client, served
 from threadhold.serving import logs
 
 CANARY = "canary-51c0de"
@@ -32,7 +35,12 @@ async def test_no_line_of_a_server_quotes_what_a_user_typed(level: str, tmp_path
                 await api.http.post(
                     "/runs/stream", json={"assistant_id": "failing", "input": failing}
                 )
+            await streamed_by_a2a(api)
             thread = await api.thread()
+            followed = {"channels": [f"custom:{CANARY}", "lifecycle"], "since": 0}
+            await api.run(thread, "echo")
+            async with api.stream("POST", f"/threads/{thread}/stream/events", followed) as events:
+                await anext(events)
             refused = await api.http.post(
                 f"/threads/{thread}/runs",
                 json={"assistant_id": "echo", "multitask_strategy": CANARY},
@@ -76,6 +84,9 @@ async def test_no_line_names_what_a_path_or_query_names(level: str, tmp_path: Pa
                 content = b"# Plan\n\nText.\n" if method == "PUT" else None
                 answer = await api.http.request(method, path, content=content)
                 assert answer.status_code < 500, answer.text
+            await asked_by_socket(server, await api.thread())
+            wanted = {"agent": "icp_finder", "website": f"{CANARY}.example"}
+            assert (await api.http.post("/threads/resolve", json=wanted)).is_success
             project = {"question": f"What is {CANARY}?", "project_id": CANARY}
             await api.http.post("/research", json=project)
             await api.http.post(f"/research/{CANARY}/cancel")
@@ -96,6 +107,42 @@ async def test_no_line_names_what_a_path_or_query_names(level: str, tmp_path: Pa
     # Ids are no names.
     assert ("GET", f"/threads/{thread}", "acme", "ada") in shown
     assert ("GET", "(no route)", "acme", "ada") in shown
+
+
+async def test_no_line_quotes_a_cron(tmp_path: Path) -> None:
+    settings = {"LOG_LEVEL": "DEBUG", "CRON_SCHEDULER_SLEEP_TIME": "0"}
+    with served(tmp_path, **settings) as server:
+        async with client(server) as api:
+            thread = await api.thread()
+            cron = {"assistant_id": "echo", "schedule": "0 0 1 1 *", "input": {"value": CANARY}}
+            await api.post(f"/threads/{thread}/runs/crons", cron)
+            due = databases.date(time.time() - 1)
+            databases.execute(tmp_path / "data.db", "UPDATE crons SET next_run_date = ?", due)
+            async with asyncio.timeout(PATIENCE):
+                while not await api.get(f"/threads/{thread}/runs"):
+                    await asyncio.sleep(0.05)
+        assert CANARY not in await asyncio.to_thread(server.log.read_text)
+
+
+async def streamed_by_a2a(api: Api) -> None:
+    """Send the canary by A2A, and read the stream of the answer."""
+    [echo] = await api.post("/assistants/search", {"graph_id": "echo"})
+    part = {"kind": "text", "text": CANARY}
+    message = {"role": "user", "messageId": "m1", "parts": [part]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": {"message": message}}
+    accept = {"accept": "text/event-stream"}
+    answer = await api.http.post(f"/a2a/{echo['assistant_id']}", json=call, headers=accept)
+    assert CANARY in answer.text
+
+
+async def asked_by_socket(server: Running, thread: str) -> None:
+    """Send the canary by WebSocket in the query, a header and a frame, and await the answer."""
+    url = f"ws{server.url[4:]}/threads/{thread}/stream/events?note={CANARY}"
+    headers = {**bearer(token()), "x-note": CANARY}
+    asked = {"id": 1, "method": "run.start", "params": {"assistant_id": CANARY, "input": {}}}
+    async with connect(url, additional_headers=headers, open_timeout=PATIENCE) as socket:
+        await socket.send(json.dumps(asked))
+        assert await asyncio.wait_for(socket.recv(), PATIENCE)
 
 
 async def test_a_setting_shows_the_messages(tmp_path: Path) -> None:
@@ -124,6 +171,15 @@ def lines() -> Iterator[Log]:
     for name, before in levels.items():
         logging.getLogger(name).setLevel(before)
     structlog.configure(**configured)
+
+
+def test_no_line_names_an_assistant(lines: Log) -> None:
+    """`tools/list` of MCP logs an assistant whose schemas cannot be read."""
+    logger = structlog.stdlib.get_logger("langgraph_api.api.mcp._handlers")
+    logger.warning("Skipped", assistant_id="a1", assistant_name=CANARY, error=CANARY)
+    [line] = lines()
+    assert line["assistant_id"] == "a1"
+    assert CANARY not in json.dumps(line)
 
 
 def fail() -> None:
