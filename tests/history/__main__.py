@@ -5,7 +5,9 @@ import pickle
 import random
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from tests.history.claims import late_steps
 from tests.history.evidence import Evidence
 from tests.history.nemesis import FAULTS, WITHOUT_REDIS
 from tests.history.play import Plan, play
-from tests.history.tenants import fuzz
+from tests.history.tenants import TENANTS, fuzz
 from tests.support import databases
 from tests.support.redis import Valkey
 
@@ -51,6 +53,19 @@ EVIDENCE = "evidence.pickle"
     "(default: a third of --seconds, at least 20).",
 )
 @click.option(
+    "--tenants",
+    "tenants_alone",
+    is_flag=True,
+    help="Only let tenants ask for each other's data, on each database for --seconds.",
+)
+@click.option(
+    "--database",
+    "kinds",
+    multiple=True,
+    type=click.Choice(databases.KINDS),
+    help="With --tenants, only on this database; may be repeated.",
+)
+@click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the history and the logs of the servers.",
@@ -69,6 +84,8 @@ def main(
     without_redis: bool,
     faults: tuple[str, ...],
     tenant_seconds: float | None,
+    tenants_alone: bool,
+    kinds: tuple[str, ...],
     keep: Path | None,
     judge: Path | None,
 ) -> None:
@@ -79,6 +96,8 @@ def main(
     if judge is not None:
         sys.exit(verdict(pickle.loads((judge / EVIDENCE).read_bytes())))
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
+    if tenants_alone:
+        sys.exit(_tenants(_folder(keep), seed, seconds, kinds or databases.KINDS))
     possible = WITHOUT_REDIS if without_redis else FAULTS
     if impossible := set(faults).difference(possible):
         raise click.UsageError(
@@ -91,35 +110,61 @@ def main(
     how_long = f"{seconds:g} s" if seconds else "every fault once"
     wires = "Postgres alone" if without_redis else "Postgres and Redis"
     click.echo(f"{processes} servers on {wires}, {clients} clients, {how_long}, seed {seed}")
-    folder = Path(keep or tempfile.mkdtemp(prefix="history-")).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _folder(keep)
     try:
         evidence = asyncio.run(play(plan, folder))
         tenant_seconds = max(20.0, seconds / 3) if tenant_seconds is None else tenant_seconds
         if tenant_seconds:
-            evidence = _with_tenants(evidence, folder / "tenants", seed, tenant_seconds)
+            found = _fuzzed(folder / "tenants", seed, tenant_seconds, "postgresql")
+            names = ("received", "canaries", "traces", "kinds")
+            evidence = replace(evidence, **{name: getattr(found, name) for name in names})
     finally:
         databases.stop()
+    sys.exit(_judged(evidence, folder, seed))
+
+
+def _folder(keep: Path | None) -> Path:
+    folder = Path(keep or tempfile.mkdtemp(prefix="history-")).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _tenants(folder: Path, seed: int, seconds: float, kinds: tuple[str, ...]) -> int:
+    """Let tenants ask for each other's data on some databases; return the exit status."""
+    broken = 0
+    try:
+        for kind in kinds:
+            evidence = _fuzzed(folder / kind, seed, seconds, kind)
+            broken |= _judged(evidence, folder / kind, seed)
+    finally:
+        databases.stop()
+    return broken
+
+
+def _fuzzed(folder: Path, seed: int, seconds: float, kind: str) -> Evidence:
+    """Let tenants ask for each other's data, on Postgres two servers, and return the evidence."""
+    servers = 1 if kind == "sqlite" else 2
+    click.echo(f"{len(TENANTS)} tenants, {servers} servers on {kind}, {seconds:g} s")
+    folder.mkdir()
+    with ExitStack() as stack:
+        stack.enter_context(databases.on(kind))
+        url = None
+        if servers > 1:
+            redis = folder / "valkey"
+            redis.mkdir()
+            valkey = Valkey(redis)
+            stack.callback(valkey.stop)
+            valkey.start()
+            url = valkey.url
+        return asyncio.run(fuzz(folder, seed, seconds, redis_url=url, servers=servers))
+
+
+def _judged(evidence: Evidence, folder: Path, seed: int) -> int:
+    """Keep the evidence and print the verdict; return the exit status."""
     (folder / EVIDENCE).write_bytes(pickle.dumps(evidence))
     broken = verdict(evidence)
     click.echo(f"Seed {seed}; everything is in {folder}")
-    sys.exit(broken)
-
-
-def _with_tenants(evidence: Evidence, folder: Path, seed: int, seconds: float) -> Evidence:
-    """Let tenants ask two servers, on Postgres, for each other's data; add what they received."""
-    click.echo(f"4 tenants, 2 servers, {seconds:g} s")
-    folder.mkdir()
-    redis = folder / "valkey"
-    redis.mkdir()
-    valkey = Valkey(redis)
-    valkey.start()
-    try:
-        with databases.on("postgresql"):
-            found = asyncio.run(fuzz(folder, seed, seconds, redis_url=valkey.url, servers=2))
-    finally:
-        valkey.stop()
-    return replace(evidence, received=found.received, canaries=found.canaries)
+    return broken
 
 
 def verdict(evidence: Evidence) -> int:
@@ -144,6 +189,12 @@ def summary(evidence: Evidence) -> str:
         any(name == "error" for _, name, _ in each.answer.get("events", ()))
         for each in evidence.operations("stream")
     )
+    received = [
+        f"what tenants received, by its kind and status: {len(evidence.received)}",
+        *(f"    {line}" for line in _received(evidence)),
+    ]
+    if not evidence.history:
+        return "\n".join(received)
     lines = [
         f"faults: {_listed(faults)}",
         *(
@@ -152,11 +203,20 @@ def summary(evidence: Evidence) -> str:
         ),
         f"runs: {_listed(statuses)}; by attempts: {_listed(attempts)}",
         f"streams that reported lost events: {lost}",
-        f"{len(evidence.received)} texts that tenants received",
+        *received,
         f"{len(evidence.changes)} changes in the database",
         f"{len(evidence.steps)} steps, {len(late_steps(evidence))} by superseded attempts",
     ]
     return "\n".join(lines)
+
+
+def _received(evidence: Evidence) -> Iterator[str]:
+    """List what tenants received: of each kind the number, and those of each class of status."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in evidence.received:
+        counts[each.kind][f"{each.status // 100}xx" if each.status else "without a status"] += 1
+    for kind, statuses in sorted(counts.items()):
+        yield f"{kind}: {statuses.total()} ({_listed(statuses)})"
 
 
 def _listed(counts: "Counter[str] | Counter[int] | dict[str, int]") -> str:

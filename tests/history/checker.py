@@ -6,7 +6,7 @@ Each rule is one promise and yields its violations. The rules do not depend on t
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from tests.history.answers import reads_are_fresh, refusals_have_a_reason
@@ -340,21 +340,36 @@ def order_is_kept(evidence: Evidence) -> Iterator[Found]:
 def tenants_are_separate(evidence: Evidence) -> Iterator[Found]:
     """Nothing that reaches a tenant, and no log, has a byte of another tenant's data.
 
-    A canary stands for the data. Logs contain no tenant's data at all.
+    A canary stands for the data. Logs contain no tenant's data at all, only the ids of its requests.
+    An audit entry is its tenant's.
     """
+    marks = [*evidence.canaries.items()], [*evidence.traces.items()]
     for received in evidence.received:
-        for tenant, canary in evidence.canaries.items():
-            if tenant != received.tenant and canary in received.text:
-                place = received.text.index(canary)
+        # A server may change the case of a name.
+        text = received.text.lower()
+        for tenant, mark in marks[0] if received.kind == "log line" else chain(*marks):
+            if tenant != received.tenant and mark in text:
+                place = text.index(mark)
                 around = received.text[max(0, place - 200) : place + 100]
                 yield f"data of {tenant} reached {received}: ...{around}...", [received]
 
 
 def tenants_see_their_own(evidence: Evidence) -> Iterator[Found]:
     """Each tenant receives its own data: a search that finds nothing would prove nothing."""
-    for tenant, canary in evidence.canaries.items():
-        if not any(each.tenant == tenant and canary in each.text for each in evidence.received):
-            yield f"{tenant} received none of its own data", []
+    own = [
+        each for each in evidence.received if evidence.canaries.get(each.tenant, "\0") in each.text
+    ]
+    for tenant in set(evidence.canaries).difference(each.tenant for each in own):
+        yield f"{tenant} received none of its own data", []
+    for kind in set(evidence.kinds).difference(each.kind for each in own):
+        yield f"no tenant received its own data by {kind}", []
+
+
+def tenants_break_nothing(evidence: Evidence) -> Iterator[Found]:
+    """No request of a tenant breaks the server."""
+    for received in evidence.received:
+        if received.status == 500:
+            yield f"a server answered {received}", [received]
 
 
 # --- functions that rules share
@@ -394,5 +409,9 @@ PROMISES: dict[str, tuple[Rule, ...]] = {
     "everything ends": (everything_has_ended, nothing_hangs_or_breaks),
     "streams have no gap and no repeat": (streams_are_whole, threads_streams_are_whole),
     "order is kept per thread": (order_is_kept,),
-    "no byte of another tenant": (tenants_are_separate, tenants_see_their_own),
+    "no byte of another tenant": (
+        tenants_are_separate,
+        tenants_see_their_own,
+        tenants_break_nothing,
+    ),
 }

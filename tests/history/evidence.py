@@ -61,13 +61,17 @@ class Received:
 
     Attributes:
         tenant: The tenant; empty for a log, which no tenant reads.
-        what: The request, `webhook`, or the name of the log.
+        what: The request, `webhook`, the audit entry, or the name of the log.
+        text: All of it, or what is around each canary.
+        status: The answer's status; 0 if the answer did not begin, or has none.
+        kind: The part of the API, `WebSocket`, `webhook`, `audit entry` or `log line`.
     """
 
     tenant: str
     what: str
     text: str
     status: int = 0
+    kind: str = ""
 
     def __str__(self) -> str:
         return f"{self.what} for {self.tenant or 'everybody'}: {self.status}"
@@ -82,6 +86,8 @@ class Evidence:
         deaths: Unexpected ends of servers.
         received: What tenants received, and logs.
         canaries: The text that all data of a tenant carries, by tenant.
+        traces: The text that a tenant's request ids carry, by tenant. Logs may show it.
+        kinds: The kinds of `received` in which some tenant must have seen its own canary.
         epoch: Seconds to add to the clock of operations to get the clock of changes and steps.
     """
 
@@ -96,6 +102,8 @@ class Evidence:
     epoch: float = 0.0
     received: list[Received] = field(default_factory=list)
     canaries: dict[str, str] = field(default_factory=dict)
+    traces: dict[str, str] = field(default_factory=dict)
+    kinds: tuple[str, ...] = ()
 
     def operations(self, *kinds: str) -> list[Operation]:
         """Return the operations of some kinds, in the order they began."""

@@ -430,12 +430,12 @@ def furnish(url: str) -> dict[str, str]:
     }
 
 
-def score(database_url: str) -> None:
-    """Store scores of a candidate for Ada's tenant."""
+def score(database_url: str, tenant: str = "acme", mark: str = MARK) -> None:
+    """Store scores of a candidate for a tenant."""
     basis: Any = {"website": "ada.example", "customers": [], "icp": {}}
-    found = Scored(Candidate(key="uen:1", name=MARK, source="register"), Score(0.5, {}))
+    found = Scored(Candidate(key="uen:1", name=mark, source="register"), Score(0.5, {}))
     with using(database_url):
-        asyncio.run(records.save_discovery("acme", "Default ICP", "h1", basis, [found]))
+        asyncio.run(records.save_discovery(tenant, "Default ICP", "h1", basis, [found]))
 
 
 def nothing() -> dict[str, str]:
