@@ -22,7 +22,7 @@ from tests.support import databases
 from tests.support.garbage import complaint
 from tests.support.served import served
 
-EXAMPLES = 3  # of each kind for each operation
+EXAMPLES = 2  # of each kind for each operation
 IDS = {"thread_id": "/threads", "assistant_id": "/assistants", "cron_id": "/runs/crons"}
 
 
