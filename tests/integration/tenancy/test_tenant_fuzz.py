@@ -11,7 +11,8 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 
 async def test_no_byte_of_another_tenant(tmp_path: Path) -> None:
-    evidence = await fuzz(tmp_path, seed=7, seconds=2)
+    # Each tenant does everything once.
+    evidence = await fuzz(tmp_path, seed=7, seconds=0)
     assert len(evidence.received) > 100
     found = [str(each) for each in check(evidence)]
     assert not found, "\n\n".join(found[:5])
