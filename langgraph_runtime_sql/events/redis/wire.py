@@ -13,6 +13,7 @@ from typing import Any
 import ormsgpack
 from prometheus_client import Gauge
 
+from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.events import wire
 from langgraph_runtime_sql.events.bus import milliseconds
 from langgraph_runtime_sql.events.event import Event
@@ -28,6 +29,8 @@ MAX_WAITING = 10_000
 # the run over. Unless it has, the log gets the event.
 LATE_MS = 2_000
 _SIGNATURE_BYTES = 16
+# Messages that are ignored are logged this often, with their number: anybody may send many.
+TELL_SECONDS = 60.0
 _UP = Gauge("threadhold_redis_up", "Whether Redis answers and accepts messages")
 
 ReceiveEvents = Callable[[str, int, list[Event]], None]
@@ -68,6 +71,7 @@ class RedisWire:
         self._waiting: list[tuple[str, bytes]] = []
         self._events: dict[tuple[str, int], list[Event]] = {}
         self._due = asyncio.Event()
+        self._ignored, self._tell_at = 0, elapsed()
         _UP.set_function(lambda: float(self.link.state == "ok"))
 
     @property
@@ -200,13 +204,25 @@ class RedisWire:
     def _handle(self, channel: str, data: bytes) -> None:
         signature, body = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._sign(channel, body)):
-            logger.warning("Ignored a forged message in Redis (%s)", channel)
+            self._ignore("is forged", channel)
             return
         try:
             self._read(channel, body)
         except (ValueError, TypeError) as error:
             # Processes of two versions may work together during an update.
-            logger.warning("Ignored a message of another form in Redis (%s): %r", channel, error)
+            self._ignore(f"has another form: {error!r}", channel)
+
+    def _ignore(self, why: str, channel: str) -> None:
+        self._ignored += 1
+        if elapsed() >= self._tell_at:
+            self._tell_at = elapsed() + TELL_SECONDS
+            logger.warning(
+                "Ignored messages in Redis: %d, the last of which %s (%s)",
+                self._ignored,
+                why,
+                channel,
+            )
+            self._ignored = 0
 
     def _read(self, channel: str, body: bytes) -> None:
         if channel == self.link.channel("all"):
