@@ -1,9 +1,10 @@
 """`effects.once`: which calls are the same effect, and who may make them."""
 
 import asyncio
+import json
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,11 @@ from langgraph_runtime_sql.database.schema import effects as table
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.ops.assistants.rows import system_id
+from tests.support import databases
+from tests.support.http_server import QuietHandler, answering
+from tests.support.processes import GRAPHS
 from tests.support.runtime import ended, opened, register, serving, start_run, working
+from tests.support.served import client, served
 from threadhold import effects
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -340,3 +345,68 @@ async def test_effect_under_way_cannot_be_resolved(play: Play, bank: Bank) -> No
 
     assert await play(graph_of(node), {}) == "success"
     assert resolved == [False]
+
+
+@contextmanager
+def paid_at() -> Iterator[tuple[str, list[str]]]:
+    """Give the address of a bank, and the ids of the effects that it gets."""
+    paid: list[str] = []
+
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            paid.append(body["effect"])
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f"receipt {len(paid)}".encode())
+
+    with answering(Handler) as url:
+        yield url, paid
+
+
+async def test_effects_of_one_tenant_are_out_of_reach_of_another(tmp_path: Path) -> None:
+    """Same graph, nodes and keys; the thief names the other's thread and checkpoints everywhere."""
+    config = {
+        "graphs": {"payment": f"{GRAPHS}/payment.py:graph"},
+        "auth": {"path": f"{GRAPHS}/tenant_auth.py:auth"},
+        "sql": {"tenant_key": "org"},
+    }
+    (tmp_path / "langgraph.json").write_text(json.dumps(config))
+    of = [{"x-user": "ada", "x-tenant": tenant} for tenant in ("acme", "globex")]
+    with paid_at() as (url, paid), served(tmp_path, tmp_path / "langgraph.json") as server:
+        async with client(server, **of[0]) as acme, client(server, **of[1]) as globex:
+            theirs, own = await acme.thread(), await globex.thread()
+            pay = {"assistant_id": "payment", "input": {"url": url}}
+            receipts = await acme.post(f"/threads/{theirs}/runs/wait", pay)
+            assert receipts["receipts"] == [f"receipt {n}" for n in (1, 2, 3)]
+            states = await acme.post(f"/threads/{theirs}/history", {})
+            for state in states:
+                at = state["checkpoint"]
+                for ns in ("", *(task["name"] + ":" + task["id"] for task in state["tasks"])):
+                    stolen = {
+                        "thread_id": theirs,
+                        "checkpoint_id": at["checkpoint_id"],
+                        "checkpoint_ns": ns,
+                        "checkpoint_map": {"": at["checkpoint_id"]},
+                    }
+                    for more in ({"config": {"configurable": stolen}}, {"checkpoint": stolen}):
+                        refused = await globex.http.post(
+                            f"/threads/{theirs}/runs/wait", json={**pay, **more}
+                        )
+                        assert refused.status_code in (404, 422), refused.text
+                        # On its own thread it pays itself, or not at all.
+                        before = len(paid)
+                        answer = await globex.http.post(
+                            f"/threads/{own}/runs/wait", json={**pay, **more}
+                        )
+                        got = answer.json().get("receipts", []) if answer.is_success else []
+                        assert not set(got) & set(receipts["receipts"]), answer.text
+                        assert len(paid) - before in (0, 3)
+            assert len(set(paid)) == len(paid) > 3
+            # Acme's own repetition of its last step still finds its receipt.
+            assert (await acme.get(f"/threads/{theirs}/state"))["values"] == receipts
+    rows = databases.execute(
+        tmp_path / "data.db", "SELECT effect_id, thread_id, tenant FROM effects"
+    )
+    assert {thread for _, thread, tenant in rows if tenant == "acme"} == {theirs}
+    assert {thread for _, thread, tenant in rows if tenant == "globex"} == {own}

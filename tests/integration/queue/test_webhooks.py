@@ -1,6 +1,7 @@
 """The delivery of webhooks: when it tries again, what a hostile receiver does, and whose turn it is."""
 
 import asyncio
+import socket
 import threading
 import uuid
 from collections import Counter
@@ -15,7 +16,9 @@ from uuid import UUID
 
 import httpx
 import pytest
+import standardwebhooks.webhooks as webhooks_package
 from sqlalchemy import func, select, update
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
@@ -23,9 +26,10 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import webhooks
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import seal_row
-from langgraph_runtime_sql.webhooks import delivery, outbox
+from langgraph_runtime_sql.webhooks import delivery, outbox, signing
 from tests.support.http_server import QuietHandler, answering
-from tests.support.runtime import PATIENCE, opened, serving
+from tests.support.runtime import PATIENCE, opened, serving, set_options
+from threadhold.http.webhooks import install
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -39,6 +43,7 @@ class Receiver:
         url: Its address.
         answer: Gives status and headers for a path.
         calls: Method, path and body of each call.
+        headers: The headers of each call, in small letters.
         endless: Paths whose answer has a body without an end.
     """
 
@@ -46,6 +51,7 @@ class Receiver:
         self.url = url
         self.answer: Callable[[str], Answer] = lambda _: (200, {})
         self.calls: list[tuple[str, str, bytes]] = []
+        self.headers: list[dict[str, str]] = []
         self.endless: set[str] = set()
 
     @property
@@ -59,6 +65,7 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             receiver.calls.append((self.command, self.path, body))
+            receiver.headers.append({name.lower(): text for name, text in self.headers.items()})
             status, headers = receiver.answer(self.path)
             self.send_response(status)
             for name, value in headers.items():
@@ -326,3 +333,149 @@ async def test_one_tenant_has_a_few_deliveries_of_a_claim(tmp_path: Path) -> Non
             await add("http://127.0.0.1:1/", None, 2)
             claimed = await runtime.current().database.write(claim)
     assert claimed == {"flood": 1, "other": 2, None: 2}
+
+
+class Names:
+    """A name server that gives the next of its answers to each question about a name.
+
+    Attributes:
+        asked: How often it was asked for the name.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch, *answers: list[str]) -> None:
+        self.asked, self._answers, system = 0, answers, socket.getaddrinfo
+
+        def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+            if host not in (REBINDING, REBINDING.encode()):
+                return system(host, port, *args, **options)
+            self.asked += 1
+            found = self._answers[min(self.asked, len(self._answers)) - 1]
+            return [each for name in found for each in system(name, port, *args, **options)]
+
+        patch.setattr(socket, "getaddrinfo", resolve)
+
+
+REBINDING = "rebinding.example"
+# The receiver; and an address of the same machine at which no webhook may arrive.
+ALLOWED, REFUSED = "127.0.0.1", "0.0.0.0"
+
+
+@pytest.fixture
+async def checking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[delivery.Delivery]:
+    """Deliver webhooks with the real checks, which allow loopback, signed for each tenant."""
+    with serving():
+        from langgraph_api import http, webhook
+
+        allowed = {"url": {"disable_loopback": False, "require_https": False}}
+        plain = getattr(webhook._get_webhook_config, "__wrapped__", webhook._get_webhook_config)
+        monkeypatch.setattr(webhook, "WEBHOOKS_CONFIG", allowed)
+        monkeypatch.setattr(webhook, "_get_webhook_config", plain)
+        monkeypatch.setattr(webhook, "ensure_webhook_http_client", http.ensure_webhook_http_client)
+        monkeypatch.setattr(http, "_webhook_http_client", None)
+        install()
+        set_options(monkeypatch, webhook_secrets=(SECRET,))
+        async with opened(tmp_path / "webhooks.db"):
+            working = delivery.Delivery(runtime.current())
+            task = asyncio.create_task(working.run())
+            yield working
+            task.cancel()
+            await asyncio.wait([task])
+            await working.stop()
+            await http.stop_webhook_http_client()
+
+
+SECRET = b"s" * 32
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[[REFUSED]], [[ALLOWED], [REFUSED]], [[ALLOWED, REFUSED]], [[ALLOWED], [ALLOWED, REFUSED]]],
+    ids=["at once", "after the check", "among others", "among others after the check"],
+)
+async def test_name_that_moves_to_a_refused_address_gets_no_webhook(
+    checking: delivery.Delivery, monkeypatch: pytest.MonkeyPatch, answers: list[list[str]]
+) -> None:
+    """DNS rebinding: the name server of the receiver answers each question as it likes."""
+    with receiving() as receiver:
+        Names(monkeypatch, *answers)
+        port = receiver.url.rpartition(":")[2]
+        [webhook_id] = await add(f"http://{REBINDING}:{port}/hook")
+        checking.wake()
+        row = await tried(webhook_id, 1)
+    assert row is not None
+    assert row["status"] == "pending"
+    assert receiver.calls == []
+
+
+async def test_address_that_was_checked_is_the_one_that_is_called(
+    checking: delivery.Delivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is not resolved again between the last check and the connection."""
+    with receiving() as receiver:
+        names = Names(monkeypatch, [ALLOWED], [ALLOWED], [REFUSED])
+        receiver.answer = lambda path: (307, {"location": "/b"}) if path == "/a" else (200, {})
+        port = receiver.url.rpartition(":")[2]
+        [first] = await add(f"http://{REBINDING}:{port}/hook")
+        checking.wake()
+        assert await tried(first, 1) is None
+        assert names.asked == 2
+        # A redirect to the same name is resolved and checked again.
+        names.asked = 0
+        [second] = await add(f"http://{REBINDING}:{port}/a")
+        checking.wake()
+        row = await tried(second, 1)
+    assert row is not None
+    assert "refused address" in row["error"]
+    assert receiver.paths == ["/hook", "/a"]
+
+
+async def test_signature_holds_for_one_body_one_time_and_one_tenant(
+    checking: delivery.Delivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a receiver with the public package refuses, of a request that it or a thief recorded."""
+    with receiving() as receiver:
+        receiver.answer = lambda _: (503, {})
+        [webhook_id] = await add(f"{receiver.url}/hook", "acme")
+        checking.wake()
+        row = await tried(webhook_id, 1)
+        assert row is not None
+        await pass_time(row)
+        receiver.answer = lambda _: (200, {})
+        checking.wake()
+        assert await tried(webhook_id, 2) is None
+    (headers, again), body = receiver.headers, receiver.calls[0][2]
+    assert headers["webhook-id"] == again["webhook-id"] == delivery.message_id(webhook_id)
+    acme, globex = (Webhook(signing.write_secret(signing.of_tenant(SECRET, each))) for each in TWO)
+    assert acme.verify(body, headers)["status"] == "success"
+    stamp = int(headers["webhook-timestamp"])
+    forged: list[tuple[bytes, dict[str, str]]] = [
+        (body.replace(b"success", b"error"), headers),
+        (body + b" ", headers),
+        (body, {**headers, "webhook-id": "msg_other"}),
+        # A recorded request, and the same one with a fresh time.
+        (body, {**headers, "webhook-timestamp": str(stamp + 1)}),
+        (body, {name: headers[name] for name in headers if name != "webhook-signature"}),
+        (body, {**headers, "webhook-signature": "v1,"}),
+        (
+            body,
+            {**headers, "webhook-signature": headers["webhook-signature"].replace("v1,", "v2,")},
+        ),
+    ]
+    for sent, named in forged:
+        with pytest.raises(WebhookVerificationError):
+            acme.verify(sent, named)
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        globex.verify(body, headers)
+    later = datetime.now(UTC) + timedelta(minutes=6)
+    monkeypatch.setattr(
+        webhooks_package,
+        "datetime",
+        SimpleNamespace(now=lambda tz: later, fromtimestamp=datetime.fromtimestamp),
+    )
+    with pytest.raises(WebhookVerificationError, match="too old"):
+        acme.verify(body, headers)
+
+
+TWO = ("acme", "globex")

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import socket
 from collections.abc import Iterator
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,33 @@ async def test_redirect_from_https_to_http_is_refused(
             await read_site(f"https://secure.example:{secure.port}/moved")
         assert secure.asked == ["/moved", "/old"]
     assert web.asked == []
+
+
+@pytest.mark.parametrize("path", ["/", "/to-itself"])
+async def test_name_that_moves_to_a_private_address_is_asked_once_a_connection(
+    web: Websites, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """DNS rebinding: the name has its public address for the check, and then a private one."""
+    web.pages["/to-itself"] = redirect("/")
+    asked: list[str] = []
+    system = socket.getaddrinfo
+
+    def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        if host != "rebinding.example":
+            return system(host, port, *args, **options)
+        asked.append(host)
+        # The pages are there too: 0.0.0.0 is this machine.
+        return system("127.0.0.1" if len(asked) == 1 else "0.0.0.0", port, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    url = f"http://rebinding.example:{web.port}{path}"
+    if path == "/":
+        assert (await fetch.get(url, [ip_network("127.0.0.1/32")])).body
+        assert asked == ["rebinding.example"]
+    else:
+        with pytest.raises(SiteRefused, match="private address"):
+            await fetch.get(url, [ip_network("127.0.0.1/32")])
+    assert web.asked == [path]
 
 
 async def test_private_addresses_are_refused_unless_allowed(
