@@ -27,16 +27,19 @@ def install(public_url: str | None) -> None:
 def _relative_cards(stock: Any) -> Any:
     """Return a function that makes agent cards with relative URLs.
 
-    Cards for a loopback name keep it: only this machine can be named.
+    Cards for a loopback name keep it: only this machine can be named. The stock function takes the
+    scheme from `X-Forwarded-Proto`, whatever it is.
     """
 
     async def generate_agent_card(request: Any, assistant_id: str) -> Any:
         from langgraph_api.metadata import USER_API_URL
 
         card = await stock(request, assistant_id)
-        if not USER_API_URL and not is_loopback(request.url.hostname or ""):
+        if not USER_API_URL:
+            is_local = is_loopback(request.url.hostname or "")
+            origin = f"{request.url.scheme}://{request.url.netloc}" if is_local else ""
             for each in (card, *card.get("supportedInterfaces", ())):
-                each["url"] = urlsplit(each["url"]).path
+                each["url"] = origin + urlsplit(each["url"]).path
         return card
 
     generate_agent_card.is_relative = True  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
@@ -211,3 +212,74 @@ async def test_schemas_describe_the_input(client: LangGraphClient) -> None:
     schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
     assert list(schemas["input_schema"]["properties"]) == ["messages"]
     assert schemas["context_schema"]["properties"].keys() == {"model", "system_prompt"}
+
+
+# What a client may try to set, in every place that reaches a graph.
+ELSEWHERE: dict[str, Any] = {
+    "base_url": "{evil}",
+    "openai_api_base": "{evil}",
+    "openai_base_url": "{evil}",
+    "OPENAI_BASE_URL": "{evil}",
+    "openai_proxy": "{evil}",
+    "api_key": "stolen",
+    "openai_api_key": "stolen",
+    "model_name": "expensive",
+    "model_provider": "ollama",
+    "default_headers": {"authorization": "Bearer stolen"},
+    "extra_body": {"model": "expensive"},
+    "model_kwargs": {"model": "expensive"},
+    "timeout": 0.001,
+    "max_retries": 50,
+    "n": 8,
+}
+EXPENSIVE = ("expensive", " of-run", "OF-RUN", "of-run,of-assistant", "*", "gpt-4o-mini ", "")
+
+
+async def test_no_request_chooses_endpoint_key_or_a_further_model(
+    online: Running, client: LangGraphClient, model: OpenAIServer
+) -> None:
+    """In context, config, metadata, input and headers, of runs, assistants, A2A and MCP."""
+    model.fallback = say("yes")
+    with OpenAIServer(api_key="stolen") as evil:
+        fields = {
+            name: value.format(evil=evil.base_url) if isinstance(value, str) else value
+            for name, value in ELSEWHERE.items()
+        }
+        sent = {f"x-{name.replace('_', '-')}": str(value) for name, value in fields.items()}
+        sent |= {"x-model": "expensive", "openai-model": "expensive", "x-openai-key": "stolen"}
+        asked = {**fields, "model": "expensive"}
+        places: list[dict[str, Any]] = [
+            {"context": fields},
+            {"context": asked},
+            *({"context": {"model": name}} for name in EXPENSIVE),
+            {"context": {"model": ["of-run"]}},
+            {"config": {"configurable": asked}},
+            {"config": {**asked, "metadata": asked, "tags": ["model:expensive"]}},
+            {"metadata": asked},
+            {"input": {**message("hi"), **asked}},
+            {"input": {"messages": [{**message("hi")["messages"][0], "model": "expensive"}]}},
+        ]
+        async with httpx.AsyncClient(base_url=online.url, headers=sent, timeout=PATIENCE) as http:
+            for place in places:
+                body = {"assistant_id": "chat", "input": message("hi"), **place}
+                answer = await http.post("/runs/wait", json=body)
+                assert answer.status_code < 500, (place, answer.text)
+                made = await http.post("/assistants", json={"graph_id": "chat", **place})
+                if made.is_success:
+                    body = {"assistant_id": made.json()["assistant_id"], "input": message("hi")}
+                    assert (await http.post("/runs/wait", json=body)).status_code < 500
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+            for context in (asked, {"model": "expensive"}):
+                params = {"name": "chat", "arguments": {**message("hi"), **asked}}
+                rpc = {**call, "params": {**params, "context": context}}
+                answer = await http.post("/mcp", json=rpc, headers={"accept": "application/json"})
+                assert answer.status_code < 500, answer.text
+            asked_at_once = await http.post("/api/ask", json={"question": "hi", **asked})
+            assert asked_at_once.status_code < 500
+        assert evil.requests == []
+    assert len(model.requests) > 5
+    assert {body["model"] for body in model.bodies} == {"gpt-4o-mini"}
+    for request in model.requests:
+        assert request.headers["authorization"] == f"Bearer {model.api_key}"
+        assert "stolen" not in str(request.headers)
+        assert request.body.get("n") in (None, 1)
