@@ -16,6 +16,12 @@ RESERVED = ("status", *ENDINGS, "context_key")
 POLICY_KEYS = (*OWNER, *RESERVED)
 """Metadata keys that clients must not write."""
 
+TOKEN_ID = "token_id"
+"""Metadata key of a cron that stores the token with which it was created."""
+
+CRON_KEYS = (*POLICY_KEYS, TOKEN_ID)
+"""Metadata keys of a cron that clients must not write."""
+
 ASSISTANT_KEYS = (*POLICY_KEYS, "created_by")
 """Metadata keys of an assistant that clients must not write.
 

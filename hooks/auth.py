@@ -10,8 +10,8 @@ from typing import Any
 
 from langgraph_sdk import Auth
 
-from contexts.keys import ASSISTANT_KEYS
-from hooks.identity import TENANT_ADMIN, authenticator, subject
+from contexts.keys import ASSISTANT_KEYS, CRON_KEYS, TOKEN_ID
+from hooks.identity import TENANT_ADMIN, authenticator, targets
 from hooks.reserved import refuse_config, refuse_metadata, refuse_names
 from threadhold import sessions
 
@@ -83,11 +83,11 @@ async def create_run(ctx: Context, value: Value) -> Filter:
     """Store the creator as the owner of a new run, and of the thread that is created for the run.
 
     Raises:
-        Auth.exceptions.HTTPException: (403) the user is revoked. A cron has no token that would
-            have been refused.
+        Auth.exceptions.HTTPException: (403) the user or its token is revoked. The run of a cron
+            has no token that would have been refused.
     """
     user, kwargs = _user(ctx), value.get("kwargs") or {}
-    if await sessions.is_revoked([subject(user)]):
+    if await sessions.is_revoked(targets(user)):
         raise Auth.exceptions.HTTPException(status_code=403, detail="This user is revoked")
     refuse_metadata(_client_metadata(ctx, value))
     refuse_config(kwargs.get("config"), user)
@@ -98,9 +98,15 @@ async def create_run(ctx: Context, value: Value) -> Filter:
 
 @auth.on(resources="crons", actions="create")
 async def create_cron(ctx: Context, value: Value) -> Filter:
-    """Store the creator as the owner of a new cron. The cron's runs act as that user."""
+    """Store the creator as the owner of a new cron. The cron's runs act as that user.
+
+    The token is stored too, so that its revocation disables the cron.
+    """
     _check_cron(ctx, value)
     _write_owner(ctx, value)
+    user = _user(ctx)
+    if "token_id" in user:
+        value["metadata"][TOKEN_ID] = user["token_id"]
     return _owner_filter(ctx)
 
 
@@ -113,8 +119,8 @@ async def update_cron(ctx: Context, value: Value) -> Filter:
 
 def _check_cron(ctx: Context, value: Value) -> None:
     user, payload = _user(ctx), value.get("payload") or {}
-    refuse_metadata(value.get("metadata"))
-    refuse_metadata(payload.get("metadata"), "payload.metadata")
+    refuse_metadata(value.get("metadata"), keys=CRON_KEYS)
+    refuse_metadata(payload.get("metadata"), "payload.metadata", CRON_KEYS)
     refuse_config(payload.get("config"), user)
     refuse_names(payload.get("context"), user, "context")
 

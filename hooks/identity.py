@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import jwt
 from starlette.authentication import AuthenticationError
@@ -41,6 +41,8 @@ class User(TypedDict):
     permissions: list[str]
     store_namespace: list[str]
     """The namespace that holds the user's items in the store."""
+    token_id: NotRequired[str]
+    """The claim `jti` of the token, if it has one."""
 
 
 class NotAuthenticated(AuthenticationError):
@@ -81,6 +83,12 @@ def make_user(tenant: str, user: str, roles: Iterable[str] = ()) -> User:
 def subject(user: Mapping[str, Any]) -> sessions.Target:
     """Return what is revoked with a user: all tokens and crons of the user."""
     return sessions.Target(tenant=user["tenant_id"], subject=user["identity"])
+
+
+def targets(user: Mapping[str, Any]) -> list[sessions.Target]:
+    """Return what may be revoked so that a user is refused: the user, and the token if it has an id."""
+    token_id = user.get("token_id")
+    return [subject(user), *([sessions.Target(token_id=token_id)] if token_id else [])]
 
 
 DEVELOPER = make_user("local", "developer", (TENANT_ADMIN, OPERATOR))
@@ -125,13 +133,13 @@ class Authenticator:
             raise _refusal("no bearer token")
         claims = await self._verify(token.strip())
         user = self._user(claims)
-        targets = [subject(user)]
-        if isinstance(token_id := claims.get("jti"), str):
-            targets.append(sessions.Target(token_id=token_id))
-        if self._revocable and await sessions.is_revoked(targets):
+        if isinstance(token_id := claims.get("jti"), str) and token_id:
+            user["token_id"] = token_id
+        revocable = targets(user)
+        if self._revocable and await sessions.is_revoked(revocable):
             raise _refusal("the token or its user is revoked")
         expires_at = float(claims["exp"]) + self._settings.jwt_leeway_seconds
-        sessions.begin(scope, expires_at=expires_at, targets=targets)
+        sessions.begin(scope, expires_at=expires_at, targets=revocable)
         return user
 
     async def verify(self, token: bytes) -> User:

@@ -1,6 +1,6 @@
-"""Revocation: refuse a token or a user from now on, and disable the user's crons."""
+"""Revocation: refuse a token or a user from now on, and disable the crons that they have created."""
 
-from contexts.keys import TENANT_ID, USER_ID
+from contexts.keys import TENANT_ID, TOKEN_ID, USER_ID
 from threadhold import sessions
 from threadhold.sessions import Target
 
@@ -23,8 +23,8 @@ async def revoke(
         The number of crons that were disabled.
     """
     if target.token_id is not None:
-        return await sessions.revoke(
-            target, seconds=token_seconds if seconds is None else seconds, reason=reason
-        )
-    owner = {TENANT_ID: target.tenant, USER_ID: target.subject}
+        seconds = token_seconds if seconds is None else seconds
+        owner: dict[str, str | None] = {TOKEN_ID: target.token_id}
+    else:
+        owner = {TENANT_ID: target.tenant, USER_ID: target.subject}
     return await sessions.revoke(target, seconds=seconds, reason=reason, owner=owner)

@@ -153,18 +153,30 @@ async def test_revocation_ends_requests_streams_and_websockets(
     assert (await api.http.post("/threads", json={})).status_code == 200
 
 
-async def test_crons_of_a_revoked_user_stop(server: Running, api: Api, user: str) -> None:
+@pytest.mark.parametrize("what", ["user", "token"])
+async def test_crons_of_a_revoked_user_or_token_stop(
+    server: Running, api: Api, user: str, what: str
+) -> None:
+    """A stolen token leaves no cron behind that acts as its user."""
+    target = {"tenant": "acme", "user": user} if what == "user" else {"token_id": user}
+    async with client(server, **bearer(token(sub=user, jti=f"{user}-2"))) as other:
+        kept = await other.post("/runs/crons", {"assistant_id": "echo", "schedule": "0 0 1 1 *"})
     thread = await api.thread()
     cron = {"assistant_id": "echo", "schedule": "* * * * * *", "input": {"value": 1}}
     made = (await api.post(f"/threads/{thread}/runs/crons", cron))["cron_id"]
     async with asyncio.timeout(PATIENCE):
         while not await api.get(f"/threads/{thread}/runs"):
             await asyncio.sleep(0.1)
-    assert (await revoke(server, tenant="acme", user=user))["crons_disabled"] == 1
+    # The owner may neither take the cron from the token nor give it to another one.
+    moved = await api.http.patch(f"/runs/crons/{made}", json={"metadata": {"token_id": "x"}})
+    assert (moved.status_code, "reserved" in moved.text) == (422, True), moved.text
+    assert (await revoke(server, **target))["crons_disabled"] == (2 if what == "user" else 1)
     admin = bearer(token(sub="root", roles=["tenant_admin"]))
     async with client(server, **admin) as root:
         assert (await root.get(f"/runs/crons/{made}"))["enabled"] is False
-        # If an administrator enables it again, its runs are refused: it acts as the revoked user.
+        left = (await root.get(f"/runs/crons/{kept['cron_id']}"))["enabled"]
+        assert left == (what == "token")
+        # If an administrator enables it again, its runs are refused: it acts as revoked.
         before = await count(root, thread)
         enabled = await root.http.patch(f"/runs/crons/{made}", json={"enabled": True})
         assert enabled.status_code == 200, enabled.text
