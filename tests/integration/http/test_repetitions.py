@@ -136,6 +136,23 @@ STARTS: dict[str, Any] = {
 }
 
 
+def test_one_key_creates_one_thing_on_all_routes_together(ada: Sender) -> None:
+    """A key that a client has used, or a thief has seen, gives no other route's answer."""
+    key, routes = secrets.token_hex(8), of_kind(ONCE)
+    first, *others = routes
+    made = ada.send(first, STARTS[first], key)
+    assert made.is_success, made.text
+    before = ada.sizes()
+    for route in others:
+        refused = ada.send(route, STARTS[route], key)
+        # Ada's hunt is open: it is answered as it is, and nothing is created.
+        if route != "POST /threads/{thread_id}/resume":
+            assert (refused.status_code, "Idempotency-Key" in refused.text) == (422, True), route
+        # Nor does it show what the key has created.
+        assert not set(_ID.findall(made.text)) & set(_ID.findall(refused.text)), route
+    assert ada.sizes() == before
+
+
 def test_repetition_of_a_creation_is_answered_with_the_first(ada: Sender) -> None:
     asked = {route: (STARTS[route], secrets.token_hex(8)) for route in of_kind(ONCE)}
     # The answer of the policy's routes also names what happened to other threads.
