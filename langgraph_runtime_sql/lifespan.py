@@ -104,8 +104,8 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     stack.push_async_callback(stop_webhook_http_client)
     stack.push_async_callback(stop_http_client)
     stack.push_async_callback(stop_remote_graphs)
-    if opened.options.project is not None:
-        await stack.enter_async_context(ui_bundler.bundling(opened.options.project))
+    if opened.options.folder is not None:
+        await stack.enter_async_context(ui_bundler.bundling(opened.options.folder))
     await _checkpointer.start_checkpointer()
     stack.push_async_callback(_checkpointer.exit_checkpointer)
     stack.push_async_callback(store.exit_store)
@@ -128,7 +128,7 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
         str(config.DATABASE_URI),
         tenant_key=settings.tenant_key,
         store=store,
-        power_loss=settings.power_loss,
+        power_loss=settings.durability == "power-loss",
         shared=is_postgres(str(config.DATABASE_URI)),
     )
     stack.push_async_callback(database.stop)
@@ -212,7 +212,7 @@ async def _start(
     from langgraph_api.asyncio import SimpleTaskGroup
     from langgraph_api.metadata import metadata_loop
 
-    if opened.options.audit:
+    if opened.options.audit_log:
         linker = Linker(opened.database)
         # Before all other entries. A key file that others may read stops the start.
         await linker.write()
@@ -230,7 +230,7 @@ async def _start(
         logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
     # Not the start itself, which fails with the cause of an outage.
     with outage.waited_for():
-        if opened.options.audit:
+        if opened.options.audit_log:
             repeat = periodic(linker.write, LINK_SECONDS, "Audit chains not linked", "link_failed")
             tasks.create_task(repeat)
         _start_tasks(stack, opened, tasks, crons=crons)
@@ -278,8 +278,8 @@ def _sweeps(opened: Runtime) -> Iterator[Coroutine[Any, Any, None]]:
         failure = "Count of stored bytes failed"
         rest = stored_count.LOOK_SECONDS
         yield periodic(count, rest, failure, "stored_count_failed", at_once=True)
-    if settings.audit_days is not None:
-        remove = partial(audit_retention.sweep, database, settings.audit_days)
+    if settings.audit_retention_days is not None:
+        remove = partial(audit_retention.sweep, database, settings.audit_retention_days)
         failure, rest = "Audit retention failed", audit_retention.SWEEP_SECONDS
         yield periodic(remove, rest, failure, "audit_retention_failed", at_once=True)
     if settings.retention.checkpoints:

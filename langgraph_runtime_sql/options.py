@@ -1,9 +1,25 @@
-"""Settings of the runtime that `langgraph_api` does not have."""
+"""Options of the runtime that `langgraph_api` does not have, each declared once.
 
-from dataclasses import dataclass, field
+The class of an option says where it applies. `threadhold.options` adds the options that the runtime
+does not read. Environment, command line, arguments and documentation follow from the fields.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+)
+from pydantic_settings import NoDecode
+
+from langgraph_runtime_sql import key_texts
 from langgraph_runtime_sql.limit_settings import Limits
 from langgraph_runtime_sql.retention_rules import KeepRule
 
@@ -50,47 +66,132 @@ class ThreadTable:
     guard: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Settings that the platform makes before the runtime starts.
+def _as_tuple(value: Any) -> Any:
+    """Return any list as a tuple. A text is no list of its letters."""
+    if isinstance(value, str | bytes):
+        # pydantic takes a TypeError for a mistake of the validator.
+        raise ValueError("must be a list, not one text")  # noqa: TRY004
+    return tuple(value) if isinstance(value, Iterable) else value
 
-    Attributes:
-        power_loss: fsync each commit, so that it survives a power failure and not only a crash.
-        grace_seconds: How long running runs may continue at shutdown. Then they are handed back,
-            and continue after the next start.
-        tenant_key: The key of the tenant in metadata and in an authenticated user. None disables
-            tenants.
-        redis_prefix: The prefix of all keys and channels in Redis; None derives it from the
-            database.
-        audit: Whether changes, refusals and policy decisions are written to the audit log.
-        audit_days: Age in days at which the server removes audit entries; None keeps them.
-        audit_key: Keys of the audit log, the newest first; see `audit.keys`.
-        old_aes_keys: Earlier master keys, which still unwrap the keys of tenants.
-        aes_key: The master key of a command that does not load langgraph_api. A server takes it
-            from there.
-        webhook_secrets: Keys that sign webhooks; see `webhooks.signing`. Without one they are unsigned.
-        limits: What tenants, users and assistants may use.
-        retention: How long events and checkpoints are kept.
-        state_keys: Which keys of a state clients may write: `all`, or those of the graph's `input`.
-        thread_tables: Tables of the host whose rows are deleted with their thread.
-        project: Folder of the `langgraph.json`.
+
+def _audit_keys(given: Sequence[str]) -> Sequence[str]:
+    return tuple(key for each in given for key in key_texts.audit_keys(each))
+
+
+def _aes_keys(given: Sequence[str]) -> Sequence[str]:
+    return tuple(map(key_texts.master_key, given))
+
+
+def _webhook_secrets(given: Sequence[str]) -> Sequence[str]:
+    for each in given:
+        key_texts.webhook_key(each)
+    return given
+
+
+Texts = Annotated[Sequence[str], NoDecode, BeforeValidator(_as_tuple)]
+"""A list of texts. A variable of the environment separates them by commas."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+
+class ServerOptions(_Model):
+    """Options of a server that the runtime reads.
+
+    `validation_alias` is the environment variable in small letters, if its name is not the field's.
     """
 
-    power_loss: bool = False
-    grace_seconds: float = 10.0
-    tenant_key: str | None = None
-    redis_prefix: str | None = None
-    audit: bool = True
-    audit_days: float | None = None
-    audit_key: tuple[str, ...] = field(default=(), repr=False)
-    old_aes_keys: tuple[bytes, ...] = field(default=(), repr=False)
-    aes_key: bytes | None = field(default=None, repr=False)
-    webhook_secrets: tuple[bytes, ...] = field(default=(), repr=False)
-    limits: Limits = field(default_factory=Limits)
-    retention: Retention = field(default_factory=Retention)
-    state_keys: StateKeys = "all"
-    thread_tables: tuple[ThreadTable, ...] = ()
-    project: Path | None = None
+    redis_prefix: str | None = Field(
+        default=None,
+        description="Prefix of all channels in Redis, so that deployments can share one (default: "
+        "`threadhold:` and an id of the database)",
+    )
+    durability: Literal["process", "power-loss"] = Field(
+        default="process",
+        description="Failure that acknowledged writes survive: the death of the `process`, or also "
+        "a `power-loss` (each commit waits for the disk)",
+    )
+    grace_seconds: float = Field(
+        default=10.0,
+        ge=0,
+        validation_alias="shutdown_grace_seconds",
+        description="Time for requests, streams and runs to finish at shutdown; a run that takes longer "
+        "returns to the queue and continues after the next start",
+    )
+    audit_log: bool = Field(
+        default=True, description="Write changes, refusals and policy decisions to the audit log"
+    )
+    audit_retention_days: float | None = Field(
+        default=None,
+        ge=1,
+        description="Age at which audit entries are removed, in days, at least 1 (default: never)",
+    )
+    audit_key: Annotated[Texts, AfterValidator(_audit_keys)] = Field(
+        default=(),
+        repr=False,
+        description="Keys of the audit log, the newest first, at least 32 characters each: the "
+        "newest signs entries, and the others verify older ones (default: on SQLite a file beside "
+        "the database, else none)",
+    )
+    old_aes_keys: Annotated[Texts, AfterValidator(_aes_keys)] = Field(
+        default=(),
+        repr=False,
+        description="Earlier values of `LANGGRAPH_AES_KEY`, which still decrypt, until "
+        "`keys rotate` has run",
+    )
+    webhook_secrets: Annotated[Texts, AfterValidator(_webhook_secrets)] = Field(
+        default=(),
+        repr=False,
+        description="Secrets that sign webhooks by the Standard Webhooks scheme, such as "
+        "`whsec_...`, the newest first; each tenant gets a key derived from them (default: webhooks "
+        "are not signed)",
+    )
+
+
+class HostOptions(ServerOptions):
+    """Options that also the code of a host gives."""
+
+    thread_tables: Annotated[Sequence[ThreadTable], BeforeValidator(_as_tuple)] = Field(
+        default=(),
+        description="Tables of the host, in the same database, whose rows are deleted with their "
+        "thread (`threadhold.host.ThreadTable`)",
+    )
+
+
+class ProjectOptions(_Model):
+    """Options of a project: the section `sql` of its `langgraph.json`, and its folder."""
+
+    tenant_key: str | None = Field(
+        default=None,
+        description="Key of the tenant in metadata and in an authenticated user; none: no tenants",
+    )
+    limits: InstanceOf[Limits] = Field(
+        default_factory=Limits, description="What tenants, users and assistants may use"
+    )
+    retention: InstanceOf[Retention] = Field(
+        default_factory=Retention, description="How long events and checkpoints are kept"
+    )
+    state_keys: StateKeys = Field(
+        default="all",
+        description="Keys of a state that clients may write: `all`, or those of the graph's `input`",
+    )
+    folder: Path | None = Field(
+        default=None, description="Folder of the file, from which relative paths count"
+    )
+
+
+class Options(HostOptions, ProjectOptions):
+    """Options of the runtime."""
+
+    model_config = ConfigDict(extra="forbid", validate_by_alias=False, validate_by_name=True)
+
+    aes_key: bytes | None = Field(
+        default=None,
+        repr=False,
+        description="Master key of a command that does not load langgraph_api. A server takes it "
+        "from there",
+    )
 
 
 def redis_url() -> str | None:

@@ -56,7 +56,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         check_identity(settings)
     return host.create_platform(
         settings,
-        project=project,
+        config=project,
         studio=studio,
         # Metrics cover all tenants.
         metrics_permission=auth_settings.OPERATOR if ours else None,

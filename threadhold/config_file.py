@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from dotenv import dotenv_values
 
 from langgraph_runtime_sql import limit_settings, retention_rules
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.options import Retention, StateKeys
+from langgraph_runtime_sql.options import ProjectOptions, Retention, StateKeys
 from threadhold import config_keys, given
 
 logger = logging.getLogger(__name__)
@@ -29,37 +29,26 @@ class ConfigError(RuntimeSqlError, ValueError):
     """The configuration cannot be served; the message names the file and the key."""
 
 
-@dataclass(frozen=True)
-class ConfigFile:
+class ConfigFile(ProjectOptions):
     """Content of a `langgraph.json`, with absolute paths.
 
     Attributes:
         source: Its path, for messages.
-        folder: Folder that relative paths count from.
         graphs: Graph id to `file.py:variable`, `module:variable` or an object
             with `path` and `description`. Given graphs have a `module:variable` too.
         sections: Sections that `langgraph_api` reads unchanged, by key
             (`auth`, `http`, `store`, `checkpointer`, `webhooks`, `ui`, `ui_config`).
         env: Environment variables of the project.
         import_paths: Folders that graphs import from.
-        hooks: `sql.hooks`: `file.py:object` or `module:object`.
-        tenant_key: `sql.tenant_key`: metadata key of the tenant.
-        limits: `sql.limits`: what tenants, users and assistants may use.
-        retention: `sql.retention`: how long events are kept.
-        state_keys: `sql.state_keys`: which keys of a state clients may write.
+        hooks: `sql.hooks`: `file.py:object` or `module:object`. The other keys of `sql` are options.
     """
 
     source: str
-    folder: Path
     graphs: dict[str, Any]
     sections: dict[str, dict[str, Any]]
     env: dict[str, str]
     import_paths: tuple[Path, ...]
     hooks: str | None
-    tenant_key: str | None
-    limits: limit_settings.Limits
-    retention: Retention = field(default_factory=Retention)
-    state_keys: StateKeys = "all"
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
@@ -243,12 +232,9 @@ class _Reader:
     def _sql(self) -> tuple[str | None, str | None, limit_settings.Limits, Retention]:
         """Return `hooks`, `tenant_key`, `limits` and `retention`."""
         section = self._object("sql")
-        known = {"hooks", "limits", "retention", "state_keys", "tenant_key"}
-        if unknown := sorted(section.keys() - known):
-            raise self._error(
-                f"sql.{unknown[0]}",
-                "unknown key; there are 'hooks', 'limits', 'retention', 'state_keys' and 'tenant_key'",
-            )
+        known = sorted({"hooks", *ProjectOptions.model_fields} - {"folder"})
+        if unknown := sorted(section.keys() - set(known)):
+            raise self._error(f"sql.{unknown[0]}", f"unknown key; there are {known}")
         hooks, key = section.get("hooks"), section.get("tenant_key")
         if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
             raise self._error(

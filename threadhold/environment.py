@@ -7,10 +7,10 @@ only a development server (any origin, pickle, private webhooks). Ours are close
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-from langgraph_runtime_sql import options
+from langgraph_runtime_sql.options import NO_REDIS
 from threadhold.config_file import ConfigError, ConfigFile
+from threadhold.options import PlatformOptions
 
 STUDIO_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com")
 
@@ -29,19 +29,8 @@ Environment = dict[str, str | None]
 """Variable to value; None means unset."""
 
 
-def environment(
-    config: ConfigFile,
-    *,
-    database_url: str,
-    redis_url: str | None,
-    n_jobs: int | None,
-    cors: Mapping[str, Any] | None,
-    max_body_bytes: int,
-    allow_private_webhooks: bool,
-    public_url: str | None,
-    studio: bool,
-) -> Environment:
-    """Return every variable that the platform sets. Arguments as in `LangGraphPlatform`.
+def environment(config: ConfigFile, options: PlatformOptions) -> Environment:
+    """Return every variable that the platform sets.
 
     Raises:
         ConfigError: a section has a value that is unsafe or not supported.
@@ -49,29 +38,29 @@ def environment(
     sections = config.sections
     owned: Environment = {
         "LANGGRAPH_RUNTIME_EDITION": "sql",
-        "DATABASE_URI": database_url,
+        "DATABASE_URI": options.database_url,
         # langgraph_api requires it, but does not use it.
-        "REDIS_URI": redis_url or options.NO_REDIS,
+        "REDIS_URI": options.redis_url or NO_REDIS,
         "LANGSERVE_GRAPHS": json.dumps(config.graphs),
         "LANGGRAPH_AUTH": _auth(sections["auth"]),
-        "LANGGRAPH_HTTP": json.dumps(_http(config, cors, studio)),
+        "LANGGRAPH_HTTP": json.dumps(_http(config, options)),
         "LANGGRAPH_STORE": _json(sections["store"]),
         "LANGGRAPH_CHECKPOINTER": json.dumps(_checkpointer(config)),
-        "LANGGRAPH_WEBHOOKS": json.dumps(_webhooks(config, allow_private_webhooks)),
+        "LANGGRAPH_WEBHOOKS": json.dumps(_webhooks(config, options.allow_private_webhooks)),
         "LANGGRAPH_UI": _json(sections["ui"]),
         "LANGGRAPH_UI_CONFIG": _json(sections["ui_config"]),
         "LANGGRAPH_UI_BUNDLER": "true" if sections["ui"] else None,
-        "HTTP_MAX_REQUEST_BODY_BYTES": str(max_body_bytes),
+        "HTTP_MAX_REQUEST_BODY_BYTES": str(options.max_body_bytes),
         "LANGGRAPH_STRICT_MSGPACK": "true",
         # Histograms of higher tiers take a tenth of a run's time and never reach `/metrics`.
         "METRIC_MAX_EMITTING_TIER": "1",
         # `http.guards` lets Studio in, by the current option of Starlette.
         "ALLOW_PRIVATE_NETWORK": None,
     }
-    if public_url is not None:
-        owned["LANGGRAPH_API_URL"] = _public_url(public_url)
-    if n_jobs is not None:
-        owned["N_JOBS_PER_WORKER"] = str(n_jobs)
+    if options.public_url is not None:
+        owned["LANGGRAPH_API_URL"] = options.public_url
+    if options.n_jobs is not None:
+        owned["N_JOBS_PER_WORKER"] = str(options.n_jobs)
     return owned | dict.fromkeys(_NEVER) | {"MIGRATIONS_PATH": "langgraph_runtime_sql/migrations"}
 
 
@@ -93,27 +82,17 @@ def _json(section: dict[str, Any]) -> str | None:
     return json.dumps(section) if section else None
 
 
-def _public_url(url: str) -> str:
-    """Return the URL without a slash at its end. Raises ConfigError if it is not one of http(s)."""
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise ConfigError(f"public_url: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ConfigError("public_url: must be like 'https://api.example.com'")
-    return url.rstrip("/")
-
-
 def _auth(auth: dict[str, Any]) -> str | None:
     """Disable Studio's own authentication, which bypasses the project's."""
     return json.dumps({**auth, "disable_studio_auth": True}) if auth else None
 
 
-def _http(config: ConfigFile, cors: Mapping[str, Any] | None, studio: bool) -> dict[str, Any]:
+def _http(config: ConfigFile, options: PlatformOptions) -> dict[str, Any]:
     # The platform itself serves the prefix: `langgraph_api` would mount another app below it.
     http = {key: value for key, value in config.sections["http"].items() if key != "mount_prefix"}
-    given = _object(config, "http.cors", cors if cors is not None else http.get("cors"))
-    http["cors"] = _cors(config, given, STUDIO_ORIGINS if studio else ())
+    cors = http.get("cors") if options.cors is None else options.cors
+    given = _object(config, "http.cors", cors)
+    http["cors"] = _cors(config, given, STUDIO_ORIGINS if options.studio else ())
     # Without a `ui` section these routes serve nothing, and they need no authentication.
     http.setdefault("disable_ui", not config.sections["ui"])
     return http

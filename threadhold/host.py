@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,6 +26,7 @@ from threadhold.http.json_limits import Limits, find_problem, too_large
 from threadhold.http.openapi import PATHS as OPENAPI_PATHS
 from threadhold.http.public_url import RelativeRedirects
 from threadhold.http.stream_ends import resume_event, wait_end
+from threadhold.options import PlatformOptions, shared, takes
 from threadhold.platform import LangGraphPlatform
 from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
@@ -76,64 +77,27 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     return host(create_platform(settings, studio=studio))
 
 
-def create_platform(
-    settings: Settings,
-    *,
-    project: ConfigFile | None = None,
-    studio: bool = False,
-    metrics_permission: str | None = None,
-    audit_permission: str | None = None,
-    env: Mapping[str, str] | None = None,
-    thread_tables: Sequence[ThreadTable] = (),
-) -> LangGraphPlatform:
+@takes(PlatformOptions)
+def create_platform(settings: Settings, options: PlatformOptions) -> LangGraphPlatform:
     """Make the platform that the settings describe.
 
     Args:
         settings: The server's settings.
-        project: Their `langgraph.json`, if it has been read already.
-        studio: Let LangGraph Studio reach the server from a browser.
-        metrics_permission: As in `LangGraphPlatform`.
-        audit_permission: As in `LangGraphPlatform`.
-        env: As in `LangGraphPlatform`.
-        thread_tables: As in `LangGraphPlatform`.
+        options: Arguments of `LangGraphPlatform`, which override the settings.
 
     Raises:
         ConfigError: the project cannot be served.
         AuthenticationMissing: outside `local_dev`, without `auth` in the project.
     """
-    origins = settings.cors_allow_origins
-    project = read_config(settings.langgraph_json) if project is None else project
+    given = {name: getattr(options, name) for name in options.model_fields_set}
+    project = read_config(given.get("config", settings.langgraph_json))
     if settings.langgraph_aes_key is not None:
-        env = {**(env or {}), "LANGGRAPH_AES_KEY": settings.langgraph_aes_key}
-    platform = LangGraphPlatform(
-        project,
-        database_url=settings.database_url,
-        redis_url=settings.redis_url,
-        redis_prefix=settings.redis_prefix,
-        old_aes_keys=settings.old_aes_keys,
-        durability=settings.durability,
-        n_jobs=settings.n_jobs_per_worker,
-        grace_seconds=settings.shutdown_grace_seconds,
-        cors={"allow_origins": list(origins)} if origins else None,
-        max_body_bytes=settings.max_body_bytes,
-        body_timeout_seconds=settings.body_timeout_seconds,
-        max_json_nodes=settings.max_json_nodes,
-        max_json_depth=settings.max_json_depth,
-        allow_private_webhooks=settings.allow_private_webhooks,
-        webhook_secrets=settings.webhook_secrets,
-        public_url=settings.public_url,
-        docs_page=bool(settings.docs_page),
-        studio=studio,
-        metrics_permission=metrics_permission,
-        metrics_token=settings.metrics_token,
-        public_metrics=_has_public_metrics(settings, metrics_permission),
-        audit_log=settings.audit_log,
-        audit_retention_days=settings.audit_retention_days,
-        audit_key=settings.audit_key,
-        audit_permission=audit_permission,
-        env=env,
-        thread_tables=thread_tables,
-    )
+        env = given.get("env") or {}
+        given["env"] = {**env, "LANGGRAPH_AES_KEY": settings.langgraph_aes_key}
+    if settings.cors_allow_origins:
+        given.setdefault("cors", {"allow_origins": list(settings.cors_allow_origins)})
+    given.setdefault("public_metrics", _has_public_metrics(settings, options.metrics_permission))
+    platform = LangGraphPlatform(**{**shared(settings), **given, "config": project})
     if not settings.is_local and not project.sections["auth"]:
         raise AuthenticationMissing(
             f"APP_ENV={settings.app_env} needs authentication: {project.source} has no "

@@ -15,8 +15,8 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
@@ -25,16 +25,13 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from langgraph_runtime_sql import hooks as hook_protocol
-from langgraph_runtime_sql import options, process
-from langgraph_runtime_sql.audit import keys as audit_keys
+from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.url import database_path, is_postgres, postgres_dsn
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
-from langgraph_runtime_sql.options import ThreadTable
+from langgraph_runtime_sql.options import ProjectOptions
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
-from langgraph_runtime_sql.webhooks import signing
 from threadhold import (
-    arguments,
     checkpoint_events,
     event_streaming,
     given,
@@ -46,7 +43,7 @@ from threadhold import (
     store_events,
     stream_codec,
 )
-from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
+from threadhold.config_file import ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
 from threadhold.given import Authenticate
@@ -55,7 +52,6 @@ from threadhold.http import (
     authentication,
     guards,
     idempotency,
-    json_limits,
     openapi,
     origins,
     public_url,
@@ -67,6 +63,7 @@ from threadhold.http import (
 from threadhold.http.json_limits import Limits
 from threadhold.http.metrics_access import MetricsAccess
 from threadhold.http.request_context import RequestContext
+from threadhold.options import PlatformOptions, ServedOptions, shared, takes
 from threadhold.serving import host_logs, metrics_text
 
 logger = logging.getLogger(__name__)
@@ -96,22 +93,17 @@ class _Claim:
 
     environment: Environment
     project_env: dict[str, str]
-    options: options.Options
-    hooks: Any
-    max_body_bytes: int
-    body_timeout_seconds: float
-    json_limits: Limits
-    private_network: bool
-    public_url: str | None
-    docs_page: bool
-    metrics: MetricsAccess
-    audit_permission: str | None
+    options: ServedOptions
 
     def differences(self, other: "_Claim") -> list[str]:
-        """Return the names of fields and variables that differ, without values: secrets."""
-        mine, others = ({**vars(claim), **claim.environment} for claim in (self, other))
-        names = (mine.keys() | others.keys()) - {"environment"}
-        return sorted(name for name in names if mine.get(name) != others.get(name))
+        """Return the names of options and variables that differ, without values: secrets."""
+        mine, others = (
+            {"project_env": claim.project_env, **vars(claim.options), **claim.environment}
+            for claim in (self, other)
+        )
+        return sorted(
+            name for name in mine.keys() | others.keys() if mine.get(name) != others.get(name)
+        )
 
 
 class _Process:
@@ -144,73 +136,7 @@ class LangGraphPlatform:
     `langgraph_api` has one configuration per process. A process may create the same platform
     again, and start and stop it repeatedly.
 
-    Args:
-        config: Path of a `langgraph.json`, a mapping of the same shape, or the
-            result of `read_config`. In a mapping, a graph may be the object itself:
-            `{"graphs": {"agent": graph}}`.
-        database_url: `sqlite:///path/to/file.db`, where a relative path counts from
-            the working directory, or `postgresql://user:password@host/database`.
-        redis_url: `redis://host:port/0`, only with Postgres. It lowers the latency of streams
-            between processes. Without it, they exchange events through Postgres.
-        redis_prefix: Prefix of all channels in Redis. By default
-            `threadhold:` and an id of the database, so that deployments can share a
-            Redis.
-        old_aes_keys: Earlier values of `LANGGRAPH_AES_KEY`, which still decrypt, until
-            `threadhold keys rotate` has run.
-        hooks: The object with the host's hooks (`threadhold.hooks`), or its
-            location: `./file.py:object` or `module:object`. Overrides
-            `sql.hooks` of the config.
-        durability: Failure that acknowledged writes survive: the death of the
-            `process`, or also a `power-loss` (each commit waits for the disk).
-        n_jobs: Maximum number of concurrent runs in this process; 0 starts none.
-            By default `N_JOBS_PER_WORKER`, or 100: a run that waits for a model
-            costs little.
-        grace_seconds: Time for runs in flight to finish at shutdown. After it,
-            they return to the queue and continue after the next start.
-        authenticate: The host's own function. It takes a Starlette `Request`, of WebSockets too, and
-            returns the user: a string, a dict with `identity`, or an object with this attribute.
-            None, or an `HTTPException` with the status 401 or 403, refuses the request. A plain
-            function runs in a thread. It replaces `@auth.authenticate` of the `auth` in the config,
-            whose other handlers stay. The host's dependencies and routes' decorators do not reach
-            a mounted app, so without it and without `auth` the API is open.
-        cors: In the shape of `http.cors` in the config, which it overrides. By
-            default no other origin may read answers.
-        max_body_bytes: Larger request bodies get a 413.
-        body_timeout_seconds: Time for a client to send the body of a request; then it
-            gets a 408.
-        max_json_nodes: JSON bodies with more values (objects, arrays, strings,
-            numbers, booleans and nulls; no keys) get a 422, before they are parsed.
-        max_json_depth: JSON bodies with deeper nesting of objects and arrays get
-            a 422; at most 200.
-        allow_private_webhooks: Also call webhooks at private addresses, and by
-            plain http. Loopback stays refused unless the config's
-            `webhooks.url.disable_loopback` is false.
-        webhook_secrets: Secrets that sign webhooks by the Standard Webhooks scheme, such as
-            `whsec_...`, the newest first. Each tenant gets a key derived from them
-            (`threadhold webhooks secret`). Without one, webhooks are not signed.
-        public_url: URL at which clients reach this API, with the mount prefix. Agent cards and
-            the OpenAPI description name it. Without it their URLs are relative, except for
-            requests to a loopback name.
-        docs_page: Serve the page `/docs`.
-        studio: Let LangGraph Studio's website reach this server from a
-            browser. For development on loopback.
-        metrics_permission: Permission of users that may read `/metrics`, whose figures cover all
-            tenants. By default nobody may.
-        metrics_token: Token of a scraper that may read `/metrics` too: `Authorization: Bearer ...`,
-            at least 16 characters.
-        public_metrics: Everyone may read `/metrics`, without a token.
-        audit_log: Write changes, refusals and policy decisions to the audit log.
-        audit_retention_days: Age at which the server removes audit entries, at least one day.
-            By default they stay.
-        audit_key: Keys of the audit log, the newest first, at least 32 characters each. The newest
-            signs entries, and the others verify older ones. Without one, a SQLite database has a
-            key file beside it, and entries on Postgres have no key.
-        audit_permission: Permission that users need to read `/audit`. By default there is no
-            such route.
-        env: Environment variables for the project. They override those of the
-            process and of the config.
-        thread_tables: Tables of the host, in the same database, whose rows are deleted with
-            their thread (`threadhold.host.ThreadTable`).
+    The arguments are the fields of `PlatformOptions` in `threadhold.options`, which describes them.
 
     Raises:
         ConfigError: the configuration cannot be served.
@@ -221,96 +147,25 @@ class LangGraphPlatform:
             configuration, or `langgraph_api` was imported before.
     """
 
-    def __init__(
-        self,
-        config: Config = "langgraph.json",
-        *,
-        database_url: str = "sqlite:///./data/threadhold.db",
-        redis_url: str | None = None,
-        redis_prefix: str | None = None,
-        old_aes_keys: Iterable[str] = (),
-        hooks: Any = None,
-        durability: Literal["process", "power-loss"] = "process",
-        n_jobs: int | None = None,
-        grace_seconds: float = 10.0,
-        authenticate: Authenticate | None = None,
-        cors: Mapping[str, Any] | None = None,
-        max_body_bytes: int = json_limits.DEFAULT_BYTES,
-        body_timeout_seconds: float = 60.0,
-        max_json_nodes: int = json_limits.DEFAULT_VALUES,
-        max_json_depth: int = json_limits.MAX_DEPTH,
-        allow_private_webhooks: bool = False,
-        webhook_secrets: Iterable[str] = (),
-        public_url: str | None = None,
-        docs_page: bool = True,
-        studio: bool = False,
-        metrics_permission: str | None = None,
-        metrics_token: str | None = None,
-        public_metrics: bool = False,
-        audit_log: bool = True,
-        audit_retention_days: float | None = None,
-        audit_key: Iterable[str] = (),
-        audit_permission: str | None = None,
-        env: Mapping[str, str] | None = None,
-        thread_tables: Iterable[ThreadTable] = (),
-    ) -> None:
-        arguments.check(locals())
-        if durability not in ("process", "power-loss"):
-            raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
-        try:
-            limits = Limits(max_json_nodes, max_json_depth)
-            metrics = MetricsAccess(metrics_permission, metrics_token, public_metrics)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
-        file = _with_authentication(read_config(config), authenticate)
-        _check_extras(file, database_url, redis_url)
-        if redis_url is not None:
-            _check_redis(redis_url, redis_prefix, database_url)
+    @takes(PlatformOptions)
+    def __init__(self, options: PlatformOptions) -> None:
+        file = _with_authentication(read_config(options.config), options.authenticate)
+        _check_extras(file, options.database_url, options.redis_url)
+        if options.redis_url is not None:
+            _check_redis(options.redis_url, options.redis_prefix, options.database_url)
         self.config = file
         self._mount_prefix = str(file.sections["http"].get("mount_prefix") or "")
         _check_prefix(self._mount_prefix)
-        owned = environment(
-            file,
-            database_url=_absolute(database_url),
-            redis_url=redis_url,
-            n_jobs=n_jobs,
-            cors=cors,
-            max_body_bytes=max_body_bytes,
-            allow_private_webhooks=allow_private_webhooks,
-            public_url=public_url,
-            studio=studio,
-        )
+        served = _served(options, file)
+        owned = environment(file, served)
+        env = options.env or {}
         self._claim = _Claim(
             environment=owned,
             project_env=_without_owned(file.env, owned, file.source)
-            | _without_owned(env or {}, owned, "env"),
-            options=options.Options(
-                power_loss=durability == "power-loss",
-                grace_seconds=grace_seconds,
-                tenant_key=file.tenant_key,
-                redis_prefix=redis_prefix,
-                audit=audit_log,
-                audit_days=audit_retention_days,
-                audit_key=_audit_keys(audit_key),
-                webhook_secrets=_webhook_keys(webhook_secrets),
-                old_aes_keys=tuple(key.encode() for key in old_aes_keys),
-                limits=file.limits,
-                retention=file.retention,
-                state_keys=file.state_keys,
-                thread_tables=tuple(thread_tables),
-                project=file.folder,
-            ),
-            hooks=file.hooks if hooks is None else hooks,
-            max_body_bytes=max_body_bytes,
-            body_timeout_seconds=body_timeout_seconds,
-            json_limits=limits,
-            private_network=studio,
-            public_url=public_url,
-            docs_page=docs_page,
-            metrics=metrics,
-            audit_permission=audit_permission,
+            | _without_owned(env, owned, "env"),
+            options=served,
         )
-        _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
+        _configure(self._claim, explicit=env, import_paths=map(str, file.import_paths))
 
     @property
     def app(self) -> Starlette:
@@ -407,7 +262,8 @@ def _with_authentication(file: ConfigFile, authenticate: Authenticate | None) ->
         return file
     section = file.sections["auth"]
     path = given.auth(authenticate, section.get("path"))
-    return replace(file, sections={**file.sections, "auth": {**section, "path": path}})
+    sections = {**file.sections, "auth": {**section, "path": path}}
+    return file.model_copy(update={"sections": sections})
 
 
 def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) -> None:
@@ -417,18 +273,18 @@ def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) ->
         require("vectors", f"{file.source}: store.index")
 
 
-def _webhook_keys(secrets: Iterable[str]) -> tuple[bytes, ...]:
-    try:
-        return tuple(signing.read_secret(each) for each in secrets)
-    except ValueError as error:
-        raise ConfigError(f"webhook_secrets: {error}") from error
-
-
-def _audit_keys(given: Iterable[str]) -> tuple[str, ...]:
-    try:
-        return tuple(key for each in given for key in audit_keys.read(each))
-    except ValueError as error:
-        raise ConfigError(f"audit_key: {error}") from error
+def _served(options: PlatformOptions, file: ConfigFile) -> ServedOptions:
+    """Return the options together with those of the project."""
+    return ServedOptions(
+        **{
+            **vars(options),
+            **shared(file, ProjectOptions),
+            # Its content is compared instead, in the environment.
+            "config": file.source,
+            "database_url": _absolute(options.database_url),
+            "hooks": file.hooks if options.hooks is None else options.hooks,
+        }
+    )
 
 
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:
@@ -508,34 +364,38 @@ def _load(claim: _Claim) -> Starlette:
     # langgraph_api sets the level of the root logger, which belongs to the host.
     root.setLevel(level)
 
-    hooks = _import_object(claim.hooks) if isinstance(claim.hooks, str) else claim.hooks
+    options = claim.options
+    hooks = _import_object(options.hooks) if isinstance(options.hooks, str) else options.hooks
     try:
         hook_protocol.check(hooks)
     except TypeError as error:
         raise ConfigError(f"hooks: {error}") from error
-    process.configure(claim.options, hooks)
+    process.configure(options, hooks)
     app: Starlette = server.app
-    if claim.options.tenant_key is not None:
+    if options.tenant_key is not None:
         app.add_middleware(UserScopeMiddleware)
     # Before the guards, which wrap its routes.
     event_streaming.install()
     checkpoint_events.install()
     guards.install(
         app,
-        max_body_bytes=claim.max_body_bytes,
-        body_timeout_seconds=claim.body_timeout_seconds,
-        limits=claim.json_limits,
-        private_network=claim.private_network,
+        max_body_bytes=options.max_body_bytes,
+        body_timeout_seconds=options.body_timeout_seconds,
+        limits=Limits(options.max_json_nodes, options.max_json_depth),
+        private_network=options.studio,
     )
     app.add_middleware(sessions.SessionGuard)
     app.add_middleware(RequestContext)
-    idempotency.install(app.router.routes, claim.options.tenant_key)
-    rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
-    authentication.install(app, metrics=claim.metrics)
-    audit.install(app, permission=claim.audit_permission)
-    request_turns.install(app, claim.options.tenant_key)
-    openapi.install(app, page=claim.docs_page)
-    public_url.install(claim.public_url)
+    idempotency.install(app.router.routes, options.tenant_key)
+    rate_limits.install(app.router.routes, options.limits, options.tenant_key)
+    metrics = MetricsAccess(
+        options.metrics_permission, options.metrics_token, bool(options.public_metrics)
+    )
+    authentication.install(app, metrics=metrics)
+    audit.install(app, permission=options.audit_permission)
+    request_turns.install(app, options.tenant_key)
+    openapi.install(app, page=options.docs_page is not False)
+    public_url.install(options.public_url)
     webhooks.install()
     message_json.install()
     store_events.install()

@@ -8,15 +8,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from langgraph_runtime_sql.audit import keys
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.webhooks import signing
+from langgraph_runtime_sql.key_texts import master_key
+from langgraph_runtime_sql.options import Texts
 from threadhold.config_file import ConfigError, read_config
-from threadhold.http import json_limits
-from threadhold.http.metrics_access import MIN_TOKEN_CHARACTERS
+from threadhold.options import SharedOptions, problems
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -44,111 +51,38 @@ class AppEnvironment(BaseSettings):
         return self.app_env == "local_dev"
 
 
-class Settings(AppEnvironment):
-    """Settings of `threadhold serve`. Variables are the names in capitals."""
+class Settings(AppEnvironment, SharedOptions):
+    """Settings of `threadhold serve`, which include those that a platform takes as arguments."""
 
     model_config = SettingsConfigDict(env_file=".env")
 
     langgraph_json: Path = Field(
-        Path("langgraph.json"),
+        default=Path("langgraph.json"),
         description="Configuration file of the project: its graphs, auth, store and hooks",
-    )
-    database_url: str = Field(
-        "sqlite:///./data/threadhold.db", description="SQLite file or Postgres database"
-    )
-    redis_url: str | None = Field(
-        None,
-        description="Redis that lowers the latency between several processes on Postgres (optional)",
-    )
-    redis_prefix: str | None = Field(
-        None,
-        description="Prefix of all channels in Redis (default: `threadhold:` and an id of the database)",
+        json_schema_extra={"flag": "--config"},
     )
     log_level: LogLevel = Field(
-        "INFO", description="`DEBUG` includes langgraph_api's lines about each run"
+        default="INFO", description="`DEBUG` includes langgraph_api's lines about each run"
     )
     log_error_messages: bool = Field(
-        False,
+        default=False,
         description="Show messages of errors in the log. They may quote what users typed; without "
         "them, a line has the class and the stack frames",
     )
-    durability: Literal["process", "power-loss"] = Field(
-        "process", description="Failure that acknowledged writes survive"
-    )
-    n_jobs_per_worker: int | None = Field(
-        None, ge=0, description="Maximum number of concurrent runs; 0 starts none (default 100)"
-    )
-    shutdown_grace_seconds: float = Field(
-        10.0, ge=0, description="Time for requests, streams and runs to finish at shutdown"
-    )
-    cors_allow_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Web origins that may call the API, separated by commas"
-    )
-    max_body_bytes: int = Field(
-        json_limits.DEFAULT_BYTES, gt=0, description="Larger request bodies are refused with 413"
-    )
-    max_json_nodes: int = Field(
-        json_limits.DEFAULT_VALUES,
-        gt=0,
-        description="JSON bodies with more values (keys not counted) are refused with 422",
-    )
-    max_json_depth: int = Field(
-        json_limits.MAX_DEPTH,
-        gt=0,
-        le=json_limits.MAX_DEPTH,
-        description="JSON bodies with more levels are refused with 422; at most 200",
-    )
+    cors_allow_origins: Texts = Field(default=(), description="Web origins that may call the API")
     max_connections: int = Field(
-        10_000,
+        default=10_000,
         gt=0,
         description="Maximum number of open connections, lower if RLIMIT_NOFILE is; a new one "
         "replaces the one that has waited longest for a request",
     )
     head_timeout_seconds: float = Field(
-        15.0, gt=0, description="Time for a client to send the head of a request"
+        default=15.0, gt=0, description="Time for a client to send the head of a request"
     )
-    body_timeout_seconds: float = Field(
-        60.0, gt=0, description="Time for a client to send the body of a request, else 408"
-    )
-    langgraph_aes_key: str | None = Field(
-        None,
+    langgraph_aes_key: Annotated[str, AfterValidator(master_key)] | None = Field(
+        default=None,
         repr=False,
         description="Master key that encrypts what people typed, at rest: 16, 24 or 32 bytes",
-    )
-    old_aes_keys: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        repr=False,
-        description="Earlier master keys, separated by commas, until `keys rotate` has run",
-    )
-    allow_private_webhooks: bool = Field(
-        False, description="Allow webhooks to private addresses and by plain http"
-    )
-
-    webhook_secrets: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        repr=False,
-        description="Secrets that sign webhooks, such as `whsec_...`, the newest first, separated by "
-        "commas (default: webhooks are not signed)",
-    )
-    public_url: str | None = Field(
-        None,
-        description="URL at which clients reach the API, for agent cards and the OpenAPI "
-        "description (default: relative URLs)",
-    )
-    metrics_token: str | None = Field(
-        None,
-        repr=False,
-        min_length=MIN_TOKEN_CHARACTERS,
-        description="Token with which a scraper reads `/metrics` (`Authorization: Bearer ...`), whose "
-        "figures cover all tenants",
-    )
-    public_metrics: bool | None = Field(
-        None,
-        description="Everyone may read `/metrics` (default: only with `APP_ENV=local_dev`, and if "
-        "neither a token nor a permission is set)",
-    )
-    docs_page: bool | None = Field(
-        None, description="Serve the page `/docs` (default: only with `APP_ENV=local_dev`)"
     )
 
     @model_validator(mode="after")
@@ -158,51 +92,17 @@ class Settings(AppEnvironment):
             object.__setattr__(self, "docs_page", self.is_local)
         return self
 
-    audit_log: bool = Field(
-        True, description="Write changes, refusals and policy decisions to the audit log"
-    )
-    audit_retention_days: float | None = Field(
-        None, ge=1, description="Age at which audit entries are removed (default: never)"
-    )
-
-    audit_key: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        repr=False,
-        description="Keys of the audit log, the newest first, separated by commas, at least 32 "
-        "characters each (default: on SQLite a file beside the database, else none)",
-    )
-
-    @field_validator("audit_key", mode="before")
+    @field_validator("*", mode="before")
     @classmethod
-    def _audit_key(cls, value: object) -> object:
-        return keys.read(value) if isinstance(value, str) else value
-
-    @field_validator("webhook_secrets")
-    @classmethod
-    def _webhook_secrets(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for each in value:
-            signing.read_secret(each)
-        return value
-
-    @field_validator("cors_allow_origins", "old_aes_keys", "webhook_secrets", mode="before")
-    @classmethod
-    def _origins(cls, value: object) -> object:
-        if isinstance(value, str):
-            return tuple(origin.strip() for origin in value.split(",") if origin.strip())
-        return value
-
-    @field_validator("langgraph_aes_key", "old_aes_keys")
-    @classmethod
-    def _key_lengths(cls, value: str | tuple[str, ...] | None) -> object:
-        keys = value if isinstance(value, tuple) else () if value is None else (value,)
-        if not all(len(key.encode()) in KEY_LENGTHS for key in keys):
-            raise ValueError("a key has 16, 24 or 32 bytes")
-        return value
-
-    @field_validator("redis_url", "redis_prefix", "public_url", "metrics_token", mode="before")
-    @classmethod
-    def _none_if_empty(cls, value: object) -> object:
-        return value or None
+    def _from_text(cls, value: object, info: ValidationInfo) -> object:
+        """Read a text: a list is separated by commas, and an empty text is no value."""
+        if not isinstance(value, str) or info.field_name not in Settings.model_fields:
+            return value
+        field = cls.model_fields[info.field_name]
+        if NoDecode in field.metadata:
+            return tuple(each.strip() for each in value.split(",") if each.strip())
+        is_shared = info.field_name in SharedOptions.model_fields
+        return None if not value and is_shared and field.default is None else value
 
     @field_validator("log_level", mode="before")
     @classmethod
@@ -210,7 +110,20 @@ class Settings(AppEnvironment):
         return value.upper() if isinstance(value, str) else value
 
 
-KEY_LENGTHS = (16, 24, 32)
+def variable(kind: type[BaseModel], name: str) -> str:
+    """Return the environment variable of a field of a class of settings."""
+    return str(kind.model_fields[name].validation_alias or name).upper()
+
+
+def flags(kind: type[BaseModel]) -> dict[str, str]:
+    """Return the fields of a class of settings that are options of the command line, with those."""
+    extras = {name: field.json_schema_extra for name, field in kind.model_fields.items()}
+    return {
+        name: str(extra["flag"])
+        for name, extra in extras.items()
+        if isinstance(extra, dict) and "flag" in extra
+    }
+
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -227,17 +140,14 @@ def read_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
     Raises:
         BadSettings: a setting has an invalid value.
     """
-    given = {name: value for name, value in given.items() if value is not None}
+    # The class knows a field by the name of its variable, in small letters.
+    given = {
+        variable(kind, name).lower(): value for name, value in given.items() if value is not None
+    }
     try:
         return kind(**{**_project_settings(kind, given), **_file_settings(kind), **given})
     except ValidationError as error:
-        problems = []
-        for problem in error.errors():
-            names = (str(name).upper() for name in problem["loc"][:1])
-            # pydantic puts these words in front of our own messages.
-            message = problem["msg"].removeprefix("Value error, ")
-            problems.append(": ".join([*names, message]))
-        raise BadSettings("\n".join(problems)) from error
+        raise BadSettings("\n".join(problems(error, str.upper))) from error
 
 
 def _file_settings(kind: type[AnySettings]) -> dict[str, str]:
@@ -247,14 +157,13 @@ def _file_settings(kind: type[AnySettings]) -> dict[str, str]:
         BadSettings: the file cannot be read, or the variable is set as well.
     """
     found: dict[str, str] = {}
-    for field in kind.model_fields:
-        name = field.upper()
+    for name in (variable(kind, field) for field in kind.model_fields):
         if not (path := os.environ.get(f"{name}_FILE")):
             continue
         if os.environ.get(name):
             raise BadSettings(f"{name}: also given by {name}_FILE; set one of them")
         try:
-            found[field] = Path(path).read_text("utf-8").strip()
+            found[name.lower()] = Path(path).read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not a text file"
             raise BadSettings(f"{name}_FILE: cannot read {path}: {reason}") from error
@@ -272,9 +181,9 @@ def _project_settings(kind: type[AnySettings], given: Mapping[str, Any]) -> dict
     except ConfigError:
         # Not every command needs a project; those that do read it again and report the error.
         return {}
-    variables = {name.upper(): name for name in kind.model_fields if name != "langgraph_json"}
+    known = {variable(kind, name) for name in kind.model_fields} - {"LANGGRAPH_JSON"}
     return {
-        variables[variable]: value
-        for variable, value in env.items()
-        if variable in variables and value and not os.environ.get(variable)
+        name.lower(): value
+        for name, value in env.items()
+        if name in known and value and not os.environ.get(name)
     }

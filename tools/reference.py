@@ -15,13 +15,16 @@ from typing import Any
 import click
 from prometheus_client import REGISTRY
 
+from threadhold.settings import flags, variable
+
 # --- names of the code; if a package moves, only these change
 
 # The program of the library, and the one of the example application with commands of its own.
 COMMAND = "threadhold.cli:main"
 APP_COMMAND = "server.cli:main"
-PLATFORM = "threadhold:LangGraphPlatform"
+PLATFORM = "threadhold.options:PlatformOptions"
 HOOKS = "langgraph_runtime_sql.hooks:Hooks"
+SERVER = "threadhold.settings:Settings"
 # Title, introduction, settings class.
 SETTINGS = (
     (
@@ -34,9 +37,10 @@ SETTINGS = (
         (
             "`threadhold serve`, `dev` and `worker` read these from the environment, from `env` of "
             "`langgraph.json`, or from a file `.env` in the working directory. What comes first "
-            "in this list wins; an option of the command line overrides all of them."
+            "in this list wins; an option of the command line overrides all of them. Some are also "
+            "[arguments of `LangGraphPlatform`](platform.md)."
         ),
-        "threadhold.settings:Settings",
+        SERVER,
     ),
     (
         "Identity",
@@ -119,27 +123,44 @@ def prefix_of(settings: Any) -> str:
     return str(getattr(settings, "PREFIX", "") or settings.model_config.get("env_prefix", ""))
 
 
-def variables(settings: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield name, default and meaning of each variable that a settings class itself declares."""
-    for name, field in settings.model_fields.items():
-        if name not in settings.__annotations__:
-            continue  # the base class that declares it has a table of its own
-        variable = f"{prefix_of(settings)}{name}".upper()
-        yield f"`{variable}`", format_default(field.default), field.description or ""
+def variables(settings: Any) -> Iterator[tuple[str, ...]]:
+    """Yield name, default and meaning of each variable that a settings class declares.
+
+    If some are also arguments or options of the command line, the third of four cells names those.
+    """
+    documented = {name for base in settings.__mro__[1:] for name in own_fields(base)}
+    arguments, options = load(PLATFORM).model_fields, flags(settings)
+    names = [name for name in settings.model_fields if name not in documented]
+    for name in names:
+        field = settings.model_fields[name]
+        also = (name if name in arguments else None, options.get(name))
+        where = [", ".join(f"`{each}`" for each in also if each)] if options else []
+        variable_ = f"`{prefix_of(settings)}{variable(settings, name)}`".upper()
+        yield variable_, format_default(field.default), *where, field.description or ""
+
+
+def own_fields(settings: Any) -> list[str]:
+    """Return the fields of a class that has a table of its own."""
+    has_table = any(settings is load(spec) for _, _, spec in SETTINGS)
+    return list(settings.model_fields) if has_table else []
 
 
 def settings_page() -> str:
     """Make the page of environment variables, from the settings classes."""
     parts = [
         "# Settings\n",
-        "Each setting is an environment variable. An empty variable counts as not set.\n",
+        (
+            "Each setting is an environment variable. An empty variable counts as not set. Commas "
+            "separate the items of a list.\n"
+        ),
     ]
     for title, introduction, spec in SETTINGS:
-        rows = variables(load(spec))
+        settings = load(spec)
+        also = ["Argument, option"] if flags(settings) else []
         parts += [
             f"## {title}\n",
             introduction + "\n",
-            table(("Variable", "Default", "Meaning"), rows),
+            table(("Variable", "Default", *also, "Meaning"), variables(settings)),
         ]
     parts.append(LANGGRAPH_API)
     return "\n".join(parts)
@@ -272,31 +293,27 @@ def metrics_page() -> str:
     return "\n".join([METRICS_HEAD, table(head, metrics()), METRICS_TAIL])
 
 
-def parse_arguments(doc: str) -> dict[str, str]:
-    """Parse the section `Args:` of a docstring. Return the meaning of each argument."""
-    found = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(doc), re.MULTILINE | re.DOTALL)
-    entries = re.findall(
-        r"^ {4}(\w+): (.*?)(?=^ {4}\w+: |\Z)", found[1] if found else "", re.MULTILINE | re.DOTALL
-    )
-    return {name: " ".join(text.split()) for name, text in entries}
-
-
 def platform_page() -> str:
-    """Make the page of the platform's options, from its signature and docstring."""
-    platform = load(PLATFORM)
-    meanings = parse_arguments(platform.__doc__ or "")
+    """Make the page of the platform's options, from their model."""
+    options, settings = load(PLATFORM).model_fields, load(SERVER)
     rows = (
-        (f"`{name}`", format_default(parameter.default), meanings.get(name, ""))
-        for name, parameter in inspect.signature(platform).parameters.items()
+        (
+            f"`{name}`",
+            format_default(field.default),
+            f"`{variable(settings, name)}`" if name in settings.model_fields else "",
+            field.description or "",
+        )
+        for name, field in sorted(options.items(), key=lambda each: each[1].kw_only is not False)
     )
     return "\n".join(
         [
             "# LangGraphPlatform\n",
             (
                 "`LangGraphPlatform(config, **options)` is an ASGI application with a `lifespan`. "
-                "[Mount it](../tutorials/mount.md) in Starlette or FastAPI.\n"
+                "[Mount it](../tutorials/mount.md) in Starlette or FastAPI. `threadhold serve` "
+                "reads the variable; your own application passes the option.\n"
             ),
-            table(("Option", "Default", "Meaning"), rows),
+            table(("Option", "Default", "Variable", "Meaning"), rows),
             PLATFORM_TAIL,
         ]
     )

@@ -9,7 +9,6 @@ creates.
 import hashlib
 import hmac
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterable, Sequence
@@ -18,14 +17,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from langgraph_runtime_sql import key_texts
 from langgraph_runtime_sql.database.sqlite.ownership import PRIVATE_FILE
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
 SUFFIX = ".audit-key"
 """Appended to the name of a SQLite file: the file of its keys."""
-LEAST = 32
-"""The minimum number of characters of a key."""
 _MOST_BYTES = 65_536
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -100,18 +98,6 @@ def _id(text: str) -> str:
     return hmac.digest(text.encode(), _ID, hashlib.sha256).hex()[:8]
 
 
-def read(text: str) -> tuple[str, ...]:
-    """Return the keys in a text, separated by commas or white space.
-
-    Raises:
-        ValueError: a key is too short.
-    """
-    found = tuple(each for each in re.split(r"[,\s]+", text) if each)
-    if any(len(each) < LEAST for each in found):
-        raise ValueError(f"a key of the audit log has at least {LEAST} characters")
-    return found
-
-
 def configured(url: str, given: Sequence[str], *, create: bool = False) -> tuple[str, ...]:
     """Return the keys of the database at `url`, the newest first.
 
@@ -163,7 +149,7 @@ def _read_file(path: Path) -> tuple[str, ...]:
             )
         content = opened.read(_MOST_BYTES)
     try:
-        found = read(content.decode())
+        found = key_texts.audit_keys(content.decode())
     except ValueError as error:
         raise BadAuditKey(f"The audit log's key file {path} holds no keys: {error}") from error
     if not found:

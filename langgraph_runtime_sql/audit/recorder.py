@@ -24,7 +24,7 @@ def recording(log: Log, fn: Callable[[Connection], T]) -> Callable[[Connection],
 
     Call it in the caller's task, whose context names the actor.
     """
-    if not process.configuration().options.audit:
+    if not process.configuration().options.audit_log:
         return fn
     # Cheap; the actor is looked up only if there are notes.
     context = copy_context()
@@ -41,7 +41,7 @@ def recording(log: Log, fn: Callable[[Connection], T]) -> Callable[[Connection],
 
 async def write(database: Database, actor: Actor, note: Note) -> None:
     """Write an entry in a transaction of its own."""
-    if process.configuration().options.audit:
+    if process.configuration().options.audit_log:
         log = logs.of(database)
         with scope.within(scope.EVERYTHING), request_context.own_write("audit"):
             await database.write(lambda conn: log.append(conn, actor, [note]))

@@ -34,7 +34,8 @@ def all_keys() -> tuple[bytes, ...]:
     """Return the current master key and the old ones, without repetitions."""
     newest = current()
     old = process.configuration().options.old_aes_keys
-    return tuple(dict.fromkeys(([] if newest is None else [newest]) + list(old)))
+    earlier = [key.encode() for key in old]
+    return tuple(dict.fromkeys(([] if newest is None else [newest]) + earlier))
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ import httpx
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql import json_codec, key_texts
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.runtime import Runtime
@@ -170,7 +170,7 @@ class Delivery:
             "content-type": "application/json",
             **(configured.get("headers") or {}),
             **signing.headers(
-                self._runtime.options.webhook_secrets,
+                map(key_texts.webhook_key, self._runtime.options.webhook_secrets),
                 row["tenant"],
                 message_id(row["webhook_id"]),
                 int(now.timestamp()),

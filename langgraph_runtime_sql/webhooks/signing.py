@@ -8,23 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 
-PREFIX = "whsec_"
-LEAST_BYTES = 24
-
-
-def read_secret(text: str) -> bytes:
-    """Return the key of a secret such as `whsec_...`.
-
-    Raises:
-        ValueError: it is not base64, or shorter than 24 bytes.
-    """
-    try:
-        key = base64.b64decode(text.removeprefix(PREFIX), validate=True)
-    except ValueError:
-        raise ValueError("a webhook secret is `whsec_` and base64") from None
-    if len(key) < LEAST_BYTES:
-        raise ValueError(f"a webhook secret has at least {LEAST_BYTES} bytes")
-    return key
+from langgraph_runtime_sql.key_texts import WEBHOOK_PREFIX
 
 
 def of_tenant(key: bytes, tenant: str | None) -> bytes:
@@ -39,7 +23,7 @@ def of_tenant(key: bytes, tenant: str | None) -> bytes:
 
 def write_secret(key: bytes) -> str:
     """Return a key as the receiver's library reads it: `whsec_` and base64."""
-    return PREFIX + base64.b64encode(key).decode()
+    return WEBHOOK_PREFIX + base64.b64encode(key).decode()
 
 
 def headers(

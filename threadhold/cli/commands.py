@@ -25,13 +25,13 @@ from threadhold.cli.tenant import tenant
 from threadhold.cli.webhooks import webhooks
 from threadhold.config_file import read_config
 from threadhold.program import Program
-from threadhold.settings import Settings
+from threadhold.settings import Settings, flags, variable
 
 STUDIO = "https://smith.langchain.com/studio/"
 
 
 @click.command()
-@settings_options(config_option, database_option, redis_option)
+@settings_options()
 @host_option
 @port_option
 @click.option(
@@ -61,13 +61,13 @@ def serve(
     else:
         arguments = ["serve", "--host", host, "--port", str(port)]
         # In the environment, because other users can read command lines.
-        given = settings.model_dump(include={"langgraph_json", "database_url", "redis_url"})
-        os.environ |= {key.upper(): str(value) for key, value in given.items() if value is not None}
+        given = {variable(Settings, name): getattr(settings, name) for name in flags(Settings)}
+        os.environ |= {each: str(value) for each, value in given.items() if value is not None}
         raise SystemExit(server.serve_together(program, settings, host, port, workers, arguments))
 
 
 @click.command()
-@settings_options(config_option, database_option, redis_option)
+@settings_options()
 @click.option(
     "--heartbeat",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -101,7 +101,7 @@ def dev(program: Program, settings: Settings, host: str, port: int) -> None:
     """Serve, restart when a file changes, and let LangGraph Studio in."""
     from threadhold.serving import banner, listen, server
 
-    settings = settings.model_copy(update={"shutdown_grace_seconds": 1.0})
+    settings = settings.model_copy(update={"grace_seconds": 1.0})
     project = read_config(settings.langgraph_json)
     # Fail here if the port is taken; the serving process binds it again.
     for each in listen.bind(host, port):

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -11,7 +10,9 @@ from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.sqlite.damage import described, is_damage
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import DatabaseDamaged
+from langgraph_runtime_sql.options import Options
 from threadhold.extras import require_clients
+from threadhold.options import shared
 from threadhold.program import Program
 from threadhold.settings import AnySettings, BadSettings, read_settings
 
@@ -70,6 +71,6 @@ def load_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
     require_clients(settings.database_url, settings.redis_url)
     # Commands write audit entries, too.
     known = process.configuration()
-    options = replace(known.options, audit=settings.audit_log, audit_key=settings.audit_key)
+    options = known.options.model_copy(update=shared(settings, Options))
     process.configure(options, known.hooks)
     return settings

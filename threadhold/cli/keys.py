@@ -1,6 +1,5 @@
 """Keys: the commands that rotate keys and encrypt older rows (`keys rotate`, `keys encrypt`)."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -86,14 +85,8 @@ def import_keys(program: Program, database_url: str | None, source: Path) -> Non
 def use_keys(settings: Settings, tenant_key: str | None = None) -> None:
     """Let a command that does not load the platform use the settings' master keys."""
     key = settings.langgraph_aes_key
-    process.configure(
-        replace(
-            process.configuration().options,
-            tenant_key=tenant_key,
-            aes_key=None if key is None else key.encode(),
-            old_aes_keys=tuple(each.encode() for each in settings.old_aes_keys),
-        )
-    )
+    values = {"tenant_key": tenant_key, "aes_key": None if key is None else key.encode()}
+    process.configure(process.configuration().options.model_copy(update=values))
 
 
 def _settings(program: Program, langgraph_json: Path | None, database_url: str | None) -> Settings:

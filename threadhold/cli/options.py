@@ -9,22 +9,28 @@ import click
 
 from threadhold.cli.group import Decorator, load_settings, pass_program
 from threadhold.program import Program
-from threadhold.settings import Settings
+from threadhold.settings import Settings, flags, variable
 
-config_option = click.option(
-    "--config",
-    "langgraph_json",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Path of the project's langgraph.json.  [default: langgraph.json]",
-)
-database_option = click.option(
-    "--database-url",
-    help="SQLite or Postgres, such as sqlite:///data/app.db.  [default: DATABASE_URL]",
-)
-redis_option = click.option(
-    "--redis-url",
-    help="Redis, only with Postgres, such as redis://127.0.0.1:6379/0.  [default: REDIS_URL]",
-)
+
+def setting_option(name: str, kind: type[Settings] = Settings) -> Decorator:
+    """Make the option of a setting that has a `flag`, from its field.
+
+    Args:
+        name: The field.
+        kind: The class of the settings.
+    """
+    field = kind.model_fields[name]
+    return click.option(
+        flags(kind)[name],
+        name,
+        type=click.Path(dir_okay=False, path_type=Path) if field.annotation is Path else str,
+        help=f"{(field.description or '').replace('`', '')}.  [default: {variable(kind, name)}]",
+    )
+
+
+config_option = setting_option("langgraph_json")
+database_option = setting_option("database_url")
+redis_option = setting_option("redis_url")
 host_option = click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
 )
@@ -41,8 +47,9 @@ def settings_options(*options: Decorator) -> Decorator:
     """Make a decorator: the command takes `options`, and gets the settings as first argument.
 
     Args:
-        options: Options of this module with the name of a setting.
+        options: Options of settings; none: those of all settings that have a `flag`.
     """
+    taken = options or [setting_option(name) for name in flags(Settings)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @pass_program
@@ -51,7 +58,7 @@ def settings_options(*options: Decorator) -> Decorator:
             named = {name: given.pop(name) for name in given.keys() & Settings.model_fields}
             return command(load_settings(program.settings, **named), **given)
 
-        for option in reversed(options):
+        for option in reversed(taken):
             option(run)
         return run
 

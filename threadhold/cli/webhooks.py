@@ -62,11 +62,12 @@ def secret(program: Program, langgraph_json: object, tenant: str | None) -> None
     It is derived from the newest of WEBHOOK_SECRETS. Without that setting, print a new secret
     for it.
     """
+    from langgraph_runtime_sql.key_texts import webhook_key
     from langgraph_runtime_sql.webhooks import signing
 
     settings = load_settings(program.settings, langgraph_json=langgraph_json)
     if settings.webhook_secrets:
-        key = signing.of_tenant(signing.read_secret(settings.webhook_secrets[0]), tenant)
+        key = signing.of_tenant(webhook_key(settings.webhook_secrets[0]), tenant)
         click.echo(signing.write_secret(key))
         return
     if tenant is not None:

@@ -67,7 +67,7 @@ class AuditTrail:
         self._app = app
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        is_on = process.configuration().options.audit
+        is_on = process.configuration().options.audit_log
         if not is_on or scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -111,7 +111,7 @@ class Origin(ABC):
             if status is not None and not self._is_answered:
                 self._is_answered = True
                 note = None if status in self._entered_inside else self.refusal(status)
-                if note is not None and process.configuration().options.audit:
+                if note is not None and process.configuration().options.audit_log:
                     await refusals.record(self.caller(), note)
             # A WebSocket that was accepted is not refused by its end.
             self._is_answered = self._is_answered or message["type"] == "websocket.accept"

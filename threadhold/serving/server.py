@@ -105,7 +105,7 @@ def serve(
 
 def stop_seconds(settings: Settings) -> float:
     """Return the time limit of a shutdown: a grace period for requests, then one for runs."""
-    return 2 * max(1.0, settings.shutdown_grace_seconds) + MARGIN_SECONDS
+    return 2 * max(1.0, settings.grace_seconds) + MARGIN_SECONDS
 
 
 class _Server(uvicorn.Server):
@@ -194,8 +194,7 @@ def config(
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         ws_max_size=settings.max_body_bytes,
-        timeout_graceful_shutdown=max(1, round(settings.shutdown_grace_seconds))
-        + LAST_EVENT_SECONDS,
+        timeout_graceful_shutdown=max(1, round(settings.grace_seconds)) + LAST_EVENT_SECONDS,
     )
 
 

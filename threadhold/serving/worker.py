@@ -52,7 +52,7 @@ def work(
         RuntimeSqlError: the project cannot be served, or only by one process.
     """
     require_shared_database(settings, "worker")
-    if settings.n_jobs_per_worker == 0:
+    if settings.n_jobs == 0:
         raise NothingToDo("worker: N_JOBS_PER_WORKER=0 allows no runs; set it to 1 or more")
     if metrics is not None:
         _refuse_exposure(settings, metrics[0])
@@ -91,7 +91,7 @@ async def _work(
     app = program.create_app(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    timer = ShutdownTimer(settings.shutdown_grace_seconds + MARGIN_SECONDS)
+    timer = ShutdownTimer(settings.grace_seconds + MARGIN_SECONDS)
 
     def handle_signal(number: int) -> None:
         timer.signalled(number)

@@ -26,7 +26,8 @@ def use(settings: None, monkeypatch: pytest.MonkeyPatch) -> SetKeys:
 
     def use(key: bytes | None, *old: bytes) -> None:
         monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", key)
-        set_options(monkeypatch, tenant_key="tenant_id", old_aes_keys=old)
+        texts = [each.decode() for each in old]
+        set_options(monkeypatch, tenant_key="tenant_id", old_aes_keys=texts)
         keys._of_databases.clear()
 
     use(FIRST)

@@ -110,7 +110,7 @@ report(refusals=refusals)
             "DATABASE_URI",
             "HTTP_MAX_REQUEST_BODY_BYTES",
             "hooks",
-            "options",
+            "durability",
             "project_env",
             "LANGGRAPH_HTTP",
             "LANGSERVE_GRAPHS",

@@ -10,6 +10,7 @@ import pytest
 from langgraph_runtime_sql.options import Retention
 from threadhold.config_file import ConfigError, ConfigFile, read_config
 from threadhold.environment import STUDIO_ORIGINS, Environment, environment
+from threadhold.options import PlatformOptions, made
 
 
 @pytest.fixture
@@ -28,17 +29,8 @@ def write(project: Path, **content: Any) -> Path:
 
 
 def variables(config: ConfigFile, **changes: Any) -> Environment:
-    arguments: dict[str, Any] = {
-        "database_url": "sqlite:////tmp/x.db",
-        "redis_url": None,
-        "n_jobs": None,
-        "cors": None,
-        "max_body_bytes": 10,
-        "allow_private_webhooks": False,
-        "public_url": None,
-        "studio": False,
-    }
-    return environment(config, **(arguments | changes))
+    arguments = {"database_url": "sqlite:////tmp/x.db", "max_body_bytes": 10, **changes}
+    return environment(config, made(PlatformOptions, arguments))
 
 
 def section(name: str, config: ConfigFile, **changes: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from tests.unit.repository.test_monitoring import problems
 from threadhold.cli.dockerfile import render
 from threadhold.config_file import read_config
 from threadhold.serving import heartbeat
+from threadhold.settings import variable
 
 DEPLOY = ROOT / "deploy"
 DOCS = ROOT / "docs"
@@ -53,7 +54,7 @@ FOREIGN = {
 
 def known_settings() -> set[str]:
     """Every variable that the project, or langgraph_api in it, reads and the documentation explains."""
-    names = {name.upper() for name in Settings.model_fields}
+    names = {variable(Settings, name) for name in Settings.model_fields}
     for settings in (ModelSettings, ChatSettings, IcpSettings, ResearchSettings, TutorSettings):
         names |= {f"{settings.PREFIX}{name}".upper() for name in settings.model_fields}
     return names | set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", README))
@@ -64,7 +65,7 @@ def check_settings(environment: dict[str, str]) -> Settings:
     assert environment.keys() <= known_settings(), environment.keys() - known_settings()
     with pytest.MonkeyPatch.context() as patch:
         for name in Settings.model_fields:
-            patch.delenv(name.upper(), raising=False)
+            patch.delenv(variable(Settings, name), raising=False)
         for name, value in environment.items():
             patch.setenv(name, value)
         return Settings(_env_file=None)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from my_agent.models import ModelSettings
 from server.cli import load_settings
 from server.settings import Settings
-from threadhold.settings import BadSettings, read_settings
+from threadhold.settings import BadSettings, read_settings, variable
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clear the variables and the `.env` of the environment in which the tests run."""
     monkeypatch.chdir(tmp_path)
     for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
+        monkeypatch.delenv(variable(Settings, name), raising=False)
 
 
 def test_defaults_serve_a_project_in_the_working_directory() -> None:
@@ -37,12 +37,14 @@ def test_defaults_serve_a_project_in_the_working_directory() -> None:
 def test_every_setting_is_described_and_used() -> None:
     root = Path(__file__).parents[3]
     files = [
-        path for name in ("server", "hooks", "threadhold") for path in root.glob(f"{name}/**/*.py")
+        path
+        for name in ("server", "hooks", "threadhold", "langgraph_runtime_sql")
+        for path in root.glob(f"{name}/**/*.py")
     ]
     code = "".join(path.read_text() for path in files if path.name != "settings.py")
     for name, field in Settings.model_fields.items():
         assert field.description, name
-        assert re.search(rf"(?:settings|asked)\.{name}\b", code), f"{name} is read nowhere"
+        assert re.search(rf"(?:settings|asked|options)\.{name}\b", code), f"{name} is read nowhere"
 
 
 def test_given_value_overrides_environment_and_dotenv(
@@ -66,11 +68,11 @@ def test_env_of_the_project_is_read_from_any_working_directory(
     (project / ".env").write_text("LOG_LEVEL=debug\nMAX_BODY_BYTES=7\nN_JOBS_PER_WORKER=3\n")
     (tmp_path / ".env").write_text("LOG_LEVEL=error\nSHUTDOWN_GRACE_SECONDS=1\n")
     monkeypatch.setenv("MAX_BODY_BYTES", "8")
-    settings = load_settings(langgraph_json=project / "langgraph.json", n_jobs_per_worker=4)
+    settings = load_settings(langgraph_json=project / "langgraph.json", n_jobs=4)
     assert settings.log_level == "DEBUG"
     assert settings.max_body_bytes == 8
-    assert settings.n_jobs_per_worker == 4
-    assert settings.shutdown_grace_seconds == 1
+    assert settings.n_jobs == 4
+    assert settings.grace_seconds == 1
 
 
 def test_wrong_value_in_the_env_of_the_project_is_refused_by_name(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_wrong_value_in_the_env_of_the_project_is_refused_by_name(tmp_path: Path
 
 def test_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("N_JOBS_PER_WORKER", "")
-    assert Settings().n_jobs_per_worker is None
+    assert Settings().n_jobs is None
 
 
 def test_origins_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
