@@ -176,17 +176,18 @@ KINDS: dict[str, Begin] = {
 def _bomb(megabytes: int) -> bytes:
     """Return a small PDF whose page expands to so many megabytes."""
     content = zlib.compress(b"BT /F1 12 Tf (x) Tj ET\n" * (megabytes * 45_000), 9)
-    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<<>>>>"
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>"
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         page,
         b"<</Length %d/Filter/FlateDecode>>stream\n" % len(content) + content + b"\nendstream",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     ]
     body = b"%PDF-1.4\n"
     for number, each in enumerate(objects, 1):
         body += b"%d 0 obj%bendobj\n" % (number, each)
-    return body + b"trailer<</Root 1 0 R/Size 5>>\nstartxref\n0\n%%EOF"
+    return body + b"trailer<</Root 1 0 R/Size 6>>\nstartxref\n0\n%%EOF"
 
 
 async def abuse(kind: str, port: int) -> None:

@@ -6,6 +6,7 @@ from starlette.middleware import Middleware
 from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
 from my_agent import database as product_database
+from my_agent import parsing
 from server.project import check_graphs, has_our_identity
 from server.routes import IDENTITY, ProductRoutes, offered
 from server.settings import Settings
@@ -45,7 +46,13 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
             **(IDENTITY if has_our_identity(platform.config.sections["auth"]) else {}),
         },
     )
-    return host.host(platform, middleware=[products], close=product_database.close)
+    return host.host(platform, middleware=[products], close=_close)
+
+
+def _close() -> None:
+    # First, because an upload that was parsed writes.
+    parsing.stop()
+    product_database.close()
 
 
 def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPlatform:

@@ -41,6 +41,17 @@ class ChatSettings(EnvironmentSettings):
         gt=0,
         description="Maximum size of a document, in bytes; ingestion skips larger ones",
     )
+    document_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="Maximum time to read one document, in seconds; its process is then killed",
+    )
+    document_memory_bytes: int = Field(
+        default=2**30,
+        ge=2**28,
+        description="Maximum memory of the process that reads a document, in bytes; only on Linux",
+    )
     tenant_documents: int = Field(
         default=5_000, ge=0, description="Maximum number of documents that a tenant may upload"
     )

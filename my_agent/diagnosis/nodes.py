@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
+from my_agent import parsing
 from my_agent.diagnosis import investigation, model, probes, replies, words
 from my_agent.diagnosis.analysis import signs
 from my_agent.diagnosis.analysis.candidates import Candidate
@@ -40,7 +41,7 @@ WORDS = 3900
 _NAMED = "{}\n{}"
 # A probe has no dates, and so needs no year.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-# Reading takes the processor for up to seconds: tenants take turns.
+# Weighing what was read takes the processor for up to a second: tenants take turns.
 _TURNS = Turns("diagnosis")
 
 
@@ -59,7 +60,7 @@ async def intake(state: State, config: RunnableConfig, runtime: Runtime[Context]
     session = Session(config, runtime.execution_info)
     before = (await session.now()).state
     settings = DiagnosisSettings.from_environment()
-    split = [await asyncio.to_thread(sources.split, text) for _, text in told]
+    split = [await parsing.run(sources.split, text, tenant=session.tenant) for _, text in told]
     said = "\n".join(filter(None, (each for each, _ in split)))
     given = [each for _, more in split for each in more]
     events, problems = _added(before, given, settings)
@@ -270,7 +271,7 @@ def _added(
 
 async def _look(session: Session, read: list[reader.Source]) -> tuple[Picture, dict[str, str]]:
     """Return the signs in sources, and the sources' texts."""
-    picture = await _TURNS.run(session.tenant, lambda: signs.find(reader.read(read)))
+    picture = await parsing.run(signs.picture, read, tenant=session.tenant)
     return picture, {each.id: each.text for each in read}
 
 

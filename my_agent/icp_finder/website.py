@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from contexts.websites import readable
+from my_agent import parsing
 from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.settings import IcpSettings
@@ -73,16 +74,24 @@ async def read_page(website: str) -> Page:
     try:
         async with asyncio.timeout(settings.icp_site_seconds):
             html = await fetch(website, settings.icp_private_networks)
-            return await asyncio.to_thread(_read, website, html)
+            # A slow page meets the time of the block first.
+            page = await parsing.run(_read, website, html, seconds=settings.icp_site_seconds)
+    except parsing.Unreadable as error:
+        raise SiteUnreadable(
+            f"The page of {shown_host(website)} cannot be read: {error}."
+        ) from error
     except TimeoutError as error:
         seconds = settings.icp_site_seconds
         raise SiteUnreadable(
             f"{shown_host(website)} took more than {seconds:g} seconds.", passing=True
         ) from error
+    if page is None:
+        raise SiteUnreadable(f"{shown_host(website)} has no text that can be read.")
+    return page
 
 
-def _read(website: str, html: bytes) -> Page:
-    """Parse a page. Blocks. Raises SiteUnreadable if it has no text."""
+def _read(website: str, html: bytes) -> Page | None:
+    """Parse a page; for a worker process. Return None if it has no text."""
     # Imported late: the import is slow and would delay every start.
     from trafilatura import bare_extraction, html2txt, load_html
 
@@ -97,7 +106,7 @@ def _read(website: str, html: bytes) -> Page:
     if description and description not in about:
         about = f"{description} {about}"
     if not about.strip():
-        raise SiteUnreadable(f"{shown_host(website)} has no text that can be read.")
+        return None
     title = line(tree.findtext(".//title")) if tree is not None else ""
     name = name_in(title) or readable(sites.domain(website))
     further = tuple(_further(tree, website)) if tree is not None else ()

@@ -2,12 +2,12 @@
 
 import asyncio
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import httpx
 
+from my_agent import parsing
 from my_agent.research import dedupe
 from my_agent.research.model import CrawledPage, CrawlFailure
 from my_agent.research.settings import ResearchSettings
@@ -19,8 +19,6 @@ from my_agent.web.fetch import Answer, SiteRefused, SiteUnreadable, get, shown_h
 MAX_BYTES = 4 * 2**20
 MAX_TEXT = 1_000_000
 TITLE = 300
-# Parsing is slow, and other parts of the server need the event loop's own threads.
-_PARSERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="research-parser")
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,14 @@ async def _crawl(
         return refusal
     await politeness.wait_turn(url, max(settings.research_host_delay_seconds, rules.delay))
     answer = await get(url, allowed, max_bytes=max_bytes)
-    if politeness.origin(answer.url) != politeness.origin(url):
+    if answer.url != url:
         rules = await politeness.rules(answer.url, allowed)
     if refusal := _refusal(url, answer.url, rules):
         return refusal
-    content = await asyncio.get_running_loop().run_in_executor(_PARSERS, _read, answer)
+    try:
+        content = await parsing.run(_read, answer, seconds=settings.research_crawl_seconds)
+    except parsing.Unreadable as error:
+        return CrawlFailure(url, f"The page of {shown_host(url)} cannot be read: {error}.")
     if not content.text:
         return CrawlFailure(url, f"{shown_host(url)} has no text that can be read.")
     return CrawledPage(
@@ -97,7 +98,7 @@ def _is_web(url: str) -> bool:
 
 
 def _refusal(asked: str, url: str, rules: politeness.Rules) -> CrawlFailure | None:
-    if rules.allow(url):
+    if rules.allow:
         return None
     host = shown_host(url)
     if not rules.is_reachable:
@@ -106,7 +107,7 @@ def _refusal(asked: str, url: str, rules: politeness.Rules) -> CrawlFailure | No
 
 
 def _read(answer: Answer) -> _Content:
-    """Extract the main text of a page. Blocks."""
+    """Extract the main text of a page; for a worker process."""
     if answer.kind == "text/plain":
         return _Content("", _clean(answer.body.decode("utf-8", "replace")), None, "")
     # Imported late: the import is slow and would delay every start.

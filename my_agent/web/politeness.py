@@ -6,11 +6,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import httpx
 from protego import Protego
 
 from contexts.addresses import Network
+from my_agent import parsing
 from my_agent.web.fetch import SiteRefused, SiteUnreadable, get
 
 AGENT = "Threadhold"
@@ -22,50 +24,71 @@ UNREACHABLE_SECONDS = 60.0
 KEPT_HOSTS = 1000
 # A longer delay than a website may ask for.
 MAX_DELAY_SECONDS = 10.0
-_NOTHING = "User-agent: *\nDisallow: /"
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a website allows.
+    """What a website says about one address.
 
     Attributes:
-        robots: its rules.
-        until: when they are asked for again, on the monotonic clock.
+        allow: whether the address may be read.
+        delay: time between two requests that the website asks for, in seconds.
         is_reachable: whether the website answered.
     """
 
-    robots: Protego
+    allow: bool = True
+    delay: float = 0.0
+    is_reachable: bool = True
+
+
+@dataclass(frozen=True)
+class _Robots:
+    """The robots.txt of a website, until it is asked for again, on the monotonic clock."""
+
+    text: str
     until: float
     is_reachable: bool = True
 
-    def allow(self, url: str) -> bool:
-        """Return whether an address may be read."""
-        return self.robots.can_fetch(url, AGENT)
-
-    @property
-    def delay(self) -> float:
-        """The time between two requests that the website asks for, in seconds."""
-        return min(float(self.robots.crawl_delay(AGENT) or 0.0), MAX_DELAY_SECONDS)
-
 
 _lock = threading.Lock()
-_rules: OrderedDict[str, Rules] = OrderedDict()
+_robots: OrderedDict[str, _Robots] = OrderedDict()
 # Lookups in progress. A task belongs to its event loop.
-_lookups: dict[tuple[int, str], asyncio.Task[Rules]] = {}
+_lookups: dict[tuple[int, str], asyncio.Task[_Robots]] = {}
 _next: OrderedDict[str, float] = OrderedDict()
 
 
 async def rules(url: str, allowed: Sequence[Network]) -> Rules:
-    """Return what the website of an address allows.
+    """Return what the website of an address says about it.
 
     Args:
         url: the address.
         allowed: private networks whose pages may be read.
     """
+    known = await _known(url, allowed)
+    if not known.is_reachable or not known.text.strip():
+        # While the website is down, nothing is allowed; without rules, all is.
+        return Rules(allow=known.is_reachable, is_reachable=known.is_reachable)
+    try:
+        return await parsing.run(judge, known.text, url, seconds=ROBOTS_SECONDS)
+    except parsing.Unreadable:
+        return Rules(allow=False)
+
+
+def judge(text: str, url: str) -> Rules:
+    """Return what a robots.txt says about an address; for a worker process."""
+    robots = _parsed(text)
+    delay = min(float(robots.crawl_delay(AGENT) or 0.0), MAX_DELAY_SECONDS)
+    return Rules(robots.can_fetch(url, AGENT), delay)
+
+
+# The pages of a website are read one after the other.
+_parsed = lru_cache(16)(Protego.parse)
+
+
+async def _known(url: str, allowed: Sequence[Network]) -> _Robots:
     site = origin(url)
     with _lock:
-        known = _rules.get(site)
+        known = _robots.get(site)
         if known is not None and known.until > time.monotonic():
             return known
     key = (id(asyncio.get_running_loop()), site)
@@ -77,7 +100,7 @@ async def rules(url: str, allowed: Sequence[Network]) -> Rules:
     return await asyncio.shield(task)
 
 
-async def _ask(site: str, allowed: Sequence[Network]) -> Rules:
+async def _ask(site: str, allowed: Sequence[Network]) -> _Robots:
     try:
         async with asyncio.timeout(ROBOTS_SECONDS):
             answer = await get(f"{site}/robots.txt", allowed, kinds=(), max_bytes=ROBOTS_BYTES)
@@ -87,16 +110,15 @@ async def _ask(site: str, allowed: Sequence[Network]) -> Rules:
         text, kept, is_reachable = "", UNREACHABLE_SECONDS, True
     except (SiteUnreadable, TimeoutError) as error:
         status = error.status if isinstance(error, SiteUnreadable) else None
-        # Without such a file all is allowed; while the website is down, nothing is.
         is_reachable = status is not None and 400 <= status < 500
-        text = "" if is_reachable else _NOTHING
+        text = ""
         kept = KEPT_SECONDS if is_reachable else UNREACHABLE_SECONDS
-    found = Rules(Protego.parse(text), time.monotonic() + kept, is_reachable)
+    found = _Robots(text, time.monotonic() + kept, is_reachable)
     with _lock:
-        _rules[site] = found
-        _rules.move_to_end(site)
-        while len(_rules) > KEPT_HOSTS:
-            _rules.popitem(last=False)
+        _robots[site] = found
+        _robots.move_to_end(site)
+        while len(_robots) > KEPT_HOSTS:
+            _robots.popitem(last=False)
     return found
 
 

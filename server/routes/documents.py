@@ -15,7 +15,8 @@ from urllib.parse import parse_qs
 
 from starlette.responses import JSONResponse, Response
 
-from my_agent.turns import Turns
+from my_agent.parsing import Unreadable
+from my_agent.turns import TooManyWaiting, Turns
 from server.operations import DOCUMENT_DELETE, DOCUMENT_PUT
 from server.routes.events import CONTENT_TYPE, Event
 from server.routes.export import tenant_of
@@ -62,7 +63,6 @@ class _Progress(asyncio.Queue[float | None]):
 async def upload(request: Request) -> None:
     """Store a document, and answer when it can be found. A known name replaces its document."""
     from my_agent.chat.documents import uploads
-    from my_agent.chat.documents.reading import Unreadable
 
     permitted = await _permitted(request)
     if permitted is None:
@@ -103,6 +103,8 @@ async def upload(request: Request) -> None:
         status, found = 422, {"detail": f"The document cannot be read: {error}"}
     except uploads.TooManyDocuments as error:
         status, found = 409, {"detail": str(error)}
+    except TooManyWaiting as error:
+        status, found = 429, {"detail": str(error)}
     except Exception:
         if not streams:
             raise
@@ -129,12 +131,16 @@ async def _store(tenant: str, name: str, content: bytes, progress: "_Progress") 
     """Store a document batch by batch; other tenants take turns in between."""
     from my_agent.chat.documents import uploads
 
-    steps = uploads.store(tenant, name, content)
     # The thread's own context knows neither the request nor what it may write.
-    step = partial(copy_context().run, next, steps, None)
+    within = copy_context().run
     try:
-        while (done := await _turns.run(tenant, step)) is not None:
-            progress.put_nowait(done)
+        known = partial(within, uploads.is_stored, tenant, name, content)
+        if not await _turns.run(tenant, known):
+            passages = await uploads.parse(tenant, name, content)
+            step = partial(within, next, uploads.store(tenant, name, content, passages), None)
+            while (done := await _turns.run(tenant, step)) is not None:
+                progress.put_nowait(done)
+        progress.put_nowait(1.0)
         return await asyncio.to_thread(uploads.find, tenant, name)
     finally:
         progress.put_nowait(None)

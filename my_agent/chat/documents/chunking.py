@@ -7,8 +7,9 @@ lines.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from my_agent.chat.documents.reading import Document
+from my_agent.chat.documents.reading import Document, parse
 
 # Characters of one passage: a few paragraphs, well below the embedding model's limit.
 LENGTH = 900
@@ -52,6 +53,19 @@ class Passage:
     def in_context(self) -> str:
         """Return the text preceded by title and headings, which the text itself may not repeat."""
         return f"{' > '.join(filter(None, (self.title, self.section)))}\n{self.text}"
+
+
+def passages(name: str, content: bytes) -> list[Passage]:
+    """Parse a file and split it into passages; for a worker process.
+
+    Args:
+        name: name of the file, for its suffix and as its title if it has none.
+        content: the bytes of the file.
+
+    Raises:
+        Unreadable: the content has no text, too much text, or is damaged.
+    """
+    return chunk(parse(Path(name), content))
 
 
 def chunk(document: Document) -> list[Passage]:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from my_agent import embedding
+from my_agent import embedding, parsing
 from my_agent.chat.documents import index, reading
-from my_agent.chat.documents.chunking import Passage, chunk
-from my_agent.chat.documents.reading import Unreadable
+from my_agent.chat.documents.chunking import Passage, passages
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 from my_agent.embedding import Vectors
+from my_agent.parsing import Unreadable
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
 # then reads all files again. Vectors of equal passages stay: another model needs a migration too.
@@ -148,7 +148,7 @@ class _Ingestion:
     def __init__(self, root: Path, tenant: str) -> None:
         self.report = Report()
         self._root, self._tenant = root, tenant
-        self._largest = ChatSettings.from_environment().document_max_bytes
+        self._settings = ChatSettings.from_environment()
         with database().read(tenant) as connection:
             self._known = index.known_files(connection, tenant, _key(root))
         self._gone = set(self._known)
@@ -179,7 +179,7 @@ class _Ingestion:
     def take(self, path: Path) -> Iterator[float]:
         """Bring one file up to date. Yield the fraction done, from 0 to 1."""
         try:
-            content = reading.load(_real(path), self._largest)
+            content = reading.load(_real(path), self._settings.document_max_bytes)
             digest = digest_of(content)
             if self._known.get(_key(path)) == digest:
                 self.report.unchanged += 1
@@ -204,9 +204,16 @@ class _Ingestion:
         with database().write(self._tenant) as connection:
             known = index.point(connection, self._tenant, _key(path), digest)
         if not known:
-            passages = chunk(reading.parse(path, content))
-            yield from embed_and_add(self._tenant, _key(path), digest, passages)
-            self.report.passages += len(passages)
+            found = parsing.call(
+                passages,
+                path.name,
+                content,
+                tenant=self._tenant,
+                seconds=self._settings.document_seconds,
+                memory=self._settings.document_memory_bytes,
+            )
+            yield from embed_and_add(self._tenant, _key(path), digest, found)
+            self.report.passages += len(found)
         if _key(path) in self._known:
             self.report.changed += 1
         else:

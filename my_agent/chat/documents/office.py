@@ -1,64 +1,41 @@
-"""Office files: read docx, xlsx and pptx in a process of its own, with limits of time and memory.
+"""Office files: read docx, xlsx and pptx. A worker process does it (`my_agent/parsing`).
 
 These files are ZIP archives of XML: a small one can expand to gigabytes. The archive's own sizes
-are checked first, and the process is killed at the deadline.
+are checked first.
 """
 
-import json
-import resource
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from io import BytesIO
-from pathlib import Path
 from typing import Any, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
-SECONDS = 30.0
-"""Time that a file may take."""
-MEMORY = 1 << 30
-"""Bytes of memory that a file may take."""
+from my_agent.parsing import Unreadable
+
 UNPACKED = 200_000_000
 """Bytes that the archive may have unpacked."""
-LONGEST_OUTPUT = 100_000_000
-"""Bytes of text that are read back."""
-_ROOT = str(Path(__file__).parents[3])
 
 Part: TypeAlias = tuple[str, str, int | None]
 """Heading, text and page of a section."""
 
 
-class OfficeError(Exception):
-    """A file cannot be read. The message is the reason."""
-
-
-def read(content: bytes, kind: str, *, seconds: float = SECONDS) -> tuple[str, list[Part]]:
-    """Return title and sections of a file. Blocks.
+def read(content: bytes, kind: str) -> tuple[str, list[Part]]:
+    """Return title and sections of a file.
 
     Args:
         content: the bytes of the file.
         kind: `docx`, `xlsx` or `pptx`.
-        seconds: time after which the process is killed.
 
     Raises:
-        OfficeError: the file is damaged or encrypted, or takes too much time or memory.
+        Unreadable: the file is damaged or encrypted, or unpacks to too much.
     """
     _check_size(content)
-    command = [sys.executable, "-m", __name__, kind, str(int(seconds) + 1)]
-    # No variables: a flaw in a parser must not reveal keys.
-    paths = {"PYTHONPATH": _ROOT, "PATH": ""}
     try:
-        done = subprocess.run(
-            command, input=content, capture_output=True, timeout=seconds, env=paths, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise OfficeError(f"it takes more than {seconds:g} seconds to read") from error
-    if done.returncode or len(done.stdout) > LONGEST_OUTPUT:
-        raise OfficeError("it takes too much memory or time to read")
-    found = json.loads(done.stdout)
-    if "error" in found:
-        raise OfficeError(found["error"])
-    return found["title"], [tuple(each) for each in found["parts"]]
+        return _READERS[kind](BytesIO(content))
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The parsers can raise any exception on a damaged file.
+        raise Unreadable(f"it is damaged ({type(error).__name__})") from error
 
 
 def _check_size(content: bytes) -> None:
@@ -66,9 +43,9 @@ def _check_size(content: bytes) -> None:
         with ZipFile(BytesIO(content)) as archive:
             size = sum(each.file_size for each in archive.infolist())
     except (BadZipFile, ValueError, OverflowError, NotImplementedError) as error:
-        raise OfficeError("it is damaged or encrypted") from error
+        raise Unreadable("it is damaged or encrypted") from error
     if size > UNPACKED:
-        raise OfficeError(f"it unpacks to more than {UNPACKED:,} bytes")
+        raise Unreadable(f"it unpacks to more than {UNPACKED:,} bytes")
 
 
 def _docx(file: BytesIO) -> tuple[str, list[Part]]:
@@ -180,29 +157,3 @@ _READERS: dict[str, Callable[[BytesIO], tuple[str, list[Part]]]] = {
     "xlsx": _xlsx,
     "pptx": _pptx,
 }
-
-
-def extract(content: bytes, kind: str) -> dict[str, object]:
-    """Return title and sections, or the error, of a file. For the process with the limits."""
-    try:
-        title, parts = _READERS[kind](BytesIO(content))
-    except MemoryError:
-        return {"error": "it takes too much memory to read"}
-    except Exception as error:  # noqa: BLE001
-        # The parsers can raise any exception on a damaged file. One bad file must not stop the
-        # ingestion.
-        return {"error": f"it is damaged ({type(error).__name__})"}
-    return {"title": title, "parts": parts}
-
-
-def main() -> None:
-    """Limit this process, read a file from standard input, and write its text as JSON."""
-    kind, seconds = sys.argv[1], int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.stdout.write(json.dumps(extract(sys.stdin.buffer.read(), kind)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,7 @@
-"""Reading: parse a file into a title and sections of text."""
+"""Reading: parse a file into a title and sections of text.
+
+A worker process calls `parse` (`my_agent/parsing`), because libraries may run long or crash.
+"""
 
 import csv
 import os
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from my_agent.chat.documents import office, pdf
+from my_agent.parsing import Unreadable
 
 # Maximum length of a document's text, in characters. Longer files are data rather than documents.
 LONGEST_TEXT = 20_000_000
@@ -25,10 +29,6 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTA
 _TITLE = re.compile(r"^title:(.*)", re.MULTILINE)
 # Control characters other than white space, which text files do not contain.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-
-
-class Unreadable(Exception):
-    """Raised when a file cannot be read as a document. The message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -221,10 +221,7 @@ def _short_pages() -> ConfigParser:
 
 
 def _pdf(content: bytes, name: str) -> Document:
-    try:
-        found = pdf.read(content)
-    except pdf.PdfError as error:
-        raise Unreadable(str(error)) from error
+    found = pdf.read(content)
     sections = (
         Section(f"p. {number}", _clean(page), number) for number, page in enumerate(found.pages, 1)
     )
@@ -233,10 +230,7 @@ def _pdf(content: bytes, name: str) -> Document:
 
 def _office(kind: str) -> Callable[[bytes, str], Document]:
     def parsed(content: bytes, name: str) -> Document:
-        try:
-            title, parts = office.read(content, kind)
-        except office.OfficeError as error:
-            raise Unreadable(str(error)) from error
+        title, parts = office.read(content, kind)
         sections = (Section(_line(heading), _clean(text), page) for heading, text, page in parts)
         return Document(_clean(title) or name, tuple(sections))
 
@@ -257,7 +251,9 @@ def _csv(content: bytes, name: str) -> Document:
 
 
 def _clean(text: str) -> str:
-    return unicodedata.normalize("NFC", _CONTROL.sub(" ", text))
+    # A file may name halves of characters, which no database can hold.
+    whole = text.encode("utf-8", "replace").decode()
+    return unicodedata.normalize("NFC", _CONTROL.sub(" ", whole))
 
 
 def _line(text: str) -> str:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from my_agent.chat.documents import index, reading
-from my_agent.chat.documents.chunking import chunk
+from my_agent import parsing
+from my_agent.chat.documents import chunking, index, reading
+from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import digest_of, embed_and_add
-from my_agent.chat.documents.reading import Unreadable
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
+from my_agent.parsing import Unreadable
 
 FOLDER = "upload"
 PREFIX = f"{FOLDER}/"
@@ -48,16 +49,16 @@ def find_problem(name: str) -> str | None:
     return None
 
 
-def store(tenant: str, name: str, content: bytes) -> Iterator[float]:
-    """Store or replace a document. Yield the fraction done, from 0 to 1. Blocks.
+def is_stored(tenant: str, name: str, content: bytes) -> bool:
+    """Return whether a document of the tenant has this content, and give it the name. Blocks.
 
     Args:
         tenant: the owner; not empty.
-        name: a name without a problem; it decides how the content is read.
+        name: a name without a problem.
         content: the bytes of the file.
 
     Raises:
-        Unreadable: the content cannot be read.
+        Unreadable: the content is empty or too large.
         TooManyDocuments: the tenant has too many documents.
     """
     settings = ChatSettings.from_environment()
@@ -70,11 +71,37 @@ def store(tenant: str, name: str, content: bytes) -> Iterator[float]:
         full = index.number_of_files(connection, tenant) >= settings.tenant_documents
         if full and not index.has_file(connection, tenant, path):
             raise TooManyDocuments(f"You have {settings.tenant_documents} documents: delete some")
-        known = index.point(connection, tenant, path, digest)
-    if not known:
-        passages = chunk(reading.parse(Path(name), content))
-        yield from embed_and_add(tenant, path, digest, passages)
-    yield 1.0
+        return index.point(connection, tenant, path, digest)
+
+
+async def parse(tenant: str, name: str, content: bytes) -> list[Passage]:
+    """Return the passages of a document, from a worker process.
+
+    Raises:
+        Unreadable: the content cannot be read, or takes too much time or memory.
+        TooManyWaiting: so many documents of the tenant wait already.
+    """
+    settings = ChatSettings.from_environment()
+    return await parsing.run(
+        chunking.passages,
+        name,
+        content,
+        tenant=tenant,
+        seconds=settings.document_seconds,
+        memory=settings.document_memory_bytes,
+    )
+
+
+def store(tenant: str, name: str, content: bytes, passages: Sequence[Passage]) -> Iterator[float]:
+    """Store or replace a document. Yield the fraction done, from 0 to 1. Blocks.
+
+    Args:
+        tenant: the owner; not empty.
+        name: a name without a problem.
+        content: the bytes of the file.
+        passages: its passages, as `parse` returns them.
+    """
+    yield from embed_and_add(tenant, PREFIX + name, digest_of(content), passages)
 
 
 def find(tenant: str, name: str) -> Stored | None:

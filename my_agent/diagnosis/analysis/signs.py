@@ -8,7 +8,8 @@ from statistics import median
 from typing import Literal
 
 from my_agent.diagnosis.analysis import faults
-from my_agent.diagnosis.reading.reader import Reading
+from my_agent.diagnosis.reading import reader
+from my_agent.diagnosis.reading.reader import Reading, Source
 from my_agent.diagnosis.reading.record import Point, Record, Span
 from my_agent.diagnosis.reading.templates import mine
 
@@ -103,6 +104,11 @@ class Picture:
             found |= new
             waiting += new
         return found
+
+
+def picture(sources: Sequence[Source]) -> Picture:
+    """Read sources and return what is abnormal in them; for a worker process."""
+    return find(reader.read(sources))
 
 
 def find(reading: Reading) -> Picture:

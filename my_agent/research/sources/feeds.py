@@ -1,6 +1,5 @@
 """RSS and Atom feeds: the entries that have words of a query."""
 
-import asyncio
 import threading
 import time
 from collections import OrderedDict
@@ -9,6 +8,7 @@ from html.parser import HTMLParser
 
 import feedparser
 
+from my_agent import parsing
 from my_agent.research.model import SearchResult
 from my_agent.research.settings import ResearchSettings
 from my_agent.research.sources.web import SearchFailed
@@ -67,7 +67,10 @@ async def _entries(feed: str, settings: ResearchSettings) -> list[SearchResult]:
         )
     except SiteError as error:
         raise SearchFailed(str(error)) from error
-    found = await asyncio.to_thread(parse, answer.body)
+    try:
+        found = await parsing.run(parse, answer.body, seconds=settings.research_search_seconds)
+    except parsing.Unreadable as error:
+        raise SearchFailed(f"The feed cannot be read: {error}.") from error
     with _lock:
         _kept[feed] = (time.monotonic(), found)
         _kept.move_to_end(feed)
@@ -77,14 +80,14 @@ async def _entries(feed: str, settings: ResearchSettings) -> list[SearchResult]:
 
 
 def parse(body: bytes) -> list[SearchResult]:
-    """Return the entries of a feed. Blocks.
+    """Return the entries of a feed; for a worker process.
 
     Raises:
-        SearchFailed: it is not a feed.
+        Unreadable: it is not a feed.
     """
     feed = feedparser.parse(body, sanitize_html=True)
     if not feed.version:
-        raise SearchFailed("The address answers with something else than a feed.")
+        raise parsing.Unreadable("it is something else than a feed")
     return [
         SearchResult(
             url=storable(each.link),

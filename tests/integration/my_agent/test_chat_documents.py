@@ -11,12 +11,13 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from my_agent import embedding
-from my_agent.chat import graph, prompts
+from my_agent.chat import prompts
 from my_agent.chat.documents import background
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import search
 from my_agent.chat.failures import EmptyAnswerError, LateAnswerError, RefusedAnswerError
+from my_agent.chat.graph import graph
 from my_agent.chat.rewriting import clean
 from my_agent.chat.window import PAIRS
 from my_agent.database import database

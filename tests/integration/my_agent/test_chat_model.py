@@ -10,8 +10,9 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from my_agent.chat import graph, prompts
+from my_agent.chat import prompts
 from my_agent.chat.context import Context
+from my_agent.chat.graph import graph
 from my_agent.endpoint import ModelCallError
 from my_agent.models import chat_model
 from tests.support.openai_replies import Answer, Ending, Failure, Reply, rate_limited, say

@@ -5,22 +5,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.pregel import Pregel
 from langgraph.runtime import Runtime
 from pydantic import ValidationError
 
-import my_agent.chat
-from my_agent.chat import graph, prompts
+from my_agent.chat import prompts
 from my_agent.chat.context import Context
+from my_agent.chat.graph import graph
 from my_agent.chat.nodes import generate
 
 pytestmark = pytest.mark.usefixtures("no_model", "product_file")
-
-
-def test_package_exports_only_the_graph() -> None:
-    assert my_agent.chat.__all__ == ["graph"]
-    assert isinstance(graph, Pregel)
-    assert graph.name == "chat"
 
 
 def test_graph_is_linear() -> None:

@@ -94,8 +94,3 @@ def test_bomb_and_damaged_file_are_unreadable(suffix: str) -> None:
         archive.writestr("empty.xml", "")
     with pytest.raises(Unreadable, match="damaged"):
         parse(Path(f"a.{suffix}"), file.getvalue())
-
-
-def test_slow_file_is_given_up() -> None:
-    with pytest.raises(office.OfficeError, match="seconds to read"):
-        office.read(_xlsx(), "xlsx", seconds=0.01)

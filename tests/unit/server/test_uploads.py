@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from my_agent.chat.documents import uploads
+from my_agent.chat.documents.chunking import Passage
 from my_agent.turns import Turns
 from server.routes import documents
 
@@ -16,12 +17,17 @@ from server.routes import documents
 async def test_tenants_take_turns_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     worked, begun = list[str](), threading.Event()
 
-    def store(tenant: str, name: str, content: bytes) -> Iterator[float]:
+    async def parse(tenant: str, name: str, content: bytes) -> list[Passage]:
+        return []
+
+    def store(tenant: str, name: str, content: bytes, passages: list[Passage]) -> Iterator[float]:
         for batch in range(len(content)):
             begun.wait()
             worked.append(tenant)
             yield (batch + 1) / len(content)
 
+    monkeypatch.setattr(uploads, "is_stored", lambda *document: False)
+    monkeypatch.setattr(uploads, "parse", parse)
     monkeypatch.setattr(uploads, "store", store)
     monkeypatch.setattr(uploads, "find", lambda tenant, name: None)
     progress: asyncio.Queue[float | None] = asyncio.Queue()
