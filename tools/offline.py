@@ -6,7 +6,7 @@ from pathlib import Path
 
 # References that a browser fetches by itself. Links that a reader follows may lead to any host.
 _LOADED = re.compile(
-    r"<(?:script|img|iframe|source|link(?![^>]*rel=\"?canonical))\b[^>]*?\b(?:src|href)=\"?"
+    r"<(?:script|img|iframe|source|link(?![^>]{0,500}rel=\"?canonical))\b[^>]{0,500}?\b(?:src|href)=\"?"
     r"((?:https?:)?//[^\"\s>]+)"
 )
 

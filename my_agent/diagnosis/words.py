@@ -12,12 +12,12 @@ _PATTERNS: tuple[tuple[Wish, re.Pattern[str]], ...] = (
                           r"(?!.*\b(?:but|now|what|why|how|please|can)\b)")),
     # An order is no question about the confidence, and changes nothing.
     ("remark", re.compile(r"\b(?:set|raise|increase|ignore|change|make|mark)\b"
-                          r".*\b(?:confiden\w+|rules?|cause)\b")),
+                          r".{0,200}\b(?:confiden\w+|rules?|cause)\b")),
     ("report", re.compile(r"\b(?:report|post-?mortem|write-?up)\b")),
     ("conclude", re.compile(
         r"^(?:no|nope|none|nothing|n|stop|cancel|quit|enough|skip|done)[.!]*$|\bthat'?s (?:all|it|everything)\b|\bnothing (?:else|more)\b"
         r"|\bno (?:more|other|further)\b|\b(?:don'?t|do not|haven'?t) (?:have|got)\b"
-        r"|\b(?:don'?t|do not) know\b(?!.*\byou\b)|\bno idea\b|\bdunno\b|\bnot sure\b|\bconclude\b|\b(?:go ahead|just (?:decide|finish))\b|\b(?:cannot|can'?t) (?:get|provide|share)\b"
+        r"|\b(?:don'?t|do not) know\b(?!.{0,200}\byou\b)|\bno idea\b|\bdunno\b|\bnot sure\b|\bconclude\b|\b(?:go ahead|just (?:decide|finish))\b|\b(?:cannot|can'?t) (?:get|provide|share)\b"
     )),
     ("help", re.compile(r"\b(?:help|what can you do|how does this work|who are you|what are you)\b"
                         r"|^(?:hi|hello|hey|good (?:morning|evening|day))\b")),

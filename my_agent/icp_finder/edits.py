@@ -18,66 +18,67 @@ from my_agent.icp_finder.sites import mentions
 FIELDS = ("industries", "sizes", "regions", "keywords")
 EMPTY: Icp = {"industries": [], "sizes": [], "regions": [], "keywords": []}
 
+# Clauses have single spaces, so that no pattern divides a run of them in all possible ways.
 _CLAUSES = re.compile(
-    r"[;\n.!]+(?=\s|$)|,?\s*\b(?:but|however|though|aber|pero|mais|mas|and then)\b,?\s*|,\s*(?=(?:and\s+)?"
+    r"(?<![;\n.!])[;\n.!]++(?= |$)|,? ?\b(?:but|however|though|aber|pero|mais|mas|and then)\b,? ?|, ?(?=(?:and )?"
     r"(?:drop|remove|delete|exclude|add|include|only|just|without|not|no|set|change|replace|our|my|we)\b)"
-    r"|\s+(?=(?:except|apart from|aside from|other than)\b)|\s+and\s+(?=(?:drop|remove|delete|exclude|add|include|set|change|replace)\b)|[,\uff0c]\s*但",
+    r"| (?=(?:except|apart from|aside from|other than)\b)| and (?=(?:drop|remove|delete|exclude|add|include|set|change|replace)\b)|[,\uff0c] ?但",
     re.IGNORECASE,
 )
 _REMOVE = re.compile(
     r"(?:drop|remove|delete|exclude|leave out|take out|get rid of|lose|entferne|streich(?:e)?|lass"
-    r"|retire[rz]?|enlève|supprime|quita|elimina|remova|remove|tira|retira|buang|hapus)\b\s*(.+)|(?:去掉|删除)\s*(.+)",
+    r"|retire[rz]?|enlève|supprime|quita|elimina|remova|remove|tira|retira|buang|hapus)\b ?(.+)|(?:去掉|删除) ?(.+)",
     re.IGNORECASE,
 )
 _NOT = re.compile(
     r"(?:(?:we|i) (?:no longer|don't) (?:want|need|sell to|serve)|no|not|without|except(?: for)?|apart from|aside from|other than|skip|minus|ohne|kein(?:e|en)?|sans|sauf|sin|sem|tanpa|nicht"
-    r"|pas(?: de)?)\b\s*(.+)|不要\s*(.+)",
+    r"|pas(?: de)?)\b ?(.+)|不要 ?(.+)",
     re.IGNORECASE,
 )
 _ADD = re.compile(
     r"(?:add|include|plus|append|füge|nimm|ergänze|ajoute[rz]?|añade|agrega|incluye|adicion[ae]"
-    r"|inclu[ai]|tambah(?:kan)?)\b\s*(.+)|(?:添加|加上)\s*(.+)",
+    r"|inclu[ai]|tambah(?:kan)?)\b ?(.+)|(?:添加|加上) ?(.+)",
     re.IGNORECASE,
 )
 _ONLY = re.compile(
-    r"(?:(?:(?:we|i)\s+)?(?:only|just)\s+(?:want|need|look for|search for|sell to|serve)\s+"
-    r"|(?:only|just|nur|seulement|uniquement|solo|sólo|solamente|apenas|só|somente|hanya)\b\s*|只要\s*"
-    r"|(?:limit|restrict|narrow)(?:\s+(?:it|this|them|the search))?(?:\s+down)?\s+to\s+"
-    r"|(?:focus|concentrate)\s+on\s+|go\s+for\s+"
-    r"|(?:search|look|hunt)(?:\s+again)?\s+(?:for|in)\s+)(.+)"
-    r"|(.+?)\s+(?:only|nur|seulement|solamente|apenas)",
+    r"(?:(?:(?:we|i) )?(?:only|just) (?:want|need|look for|search for|sell to|serve) "
+    r"|(?:only|just|nur|seulement|uniquement|solo|sólo|solamente|apenas|só|somente|hanya)\b ?|只要 ?"
+    r"|(?:limit|restrict|narrow)(?: (?:it|this|them|the search))?(?: down)? to "
+    r"|(?:focus|concentrate) on |go for "
+    r"|(?:search|look|hunt)(?: again)? (?:for|in) )(.+)"
+    r"|(.+?) (?:only|nur|seulement|solamente|apenas)",
     re.IGNORECASE,
 )
 _NAMES = (
     r"(?P<industries>industr(?:y|ies)|sectors?|verticals?|branchen?|secteurs?|sectores?|setor(?:es)?)"
-    r"|(?P<sizes>(?:company\s+)?sizes?|employees|head\s?count)"
+    r"|(?P<sizes>(?:company )?sizes?|employees|head ?count)"
     r"|(?P<regions>regions?|regionen|région(?:s)?|regi(?:ón|ones|ão|ões)|countr(?:y|ies)|locations?"
     r"|markets?)|(?P<keywords>keywords?|stichw(?:ort|orte|örter)|mots-clés|palabras clave)"
 )
 _SET = re.compile(
-    rf"(?:change|set|make|switch|update|put|ändere|setze|cambia|mude|muda|changez?)\s+"
-    rf"(?:the\s+|our\s+|my\s+|die\s+|la\s+|les\s+|las\s+|a\s+|o\s+)?(?:{_NAMES})\s+"
-    r"(?:to|into|as|auf|zu|à|a|para|en)\s+(?P<values>.+)",
+    rf"(?:change|set|make|switch|update|put|ändere|setze|cambia|mude|muda|changez?) "
+    rf"(?:the |our |my |die |la |les |las |a |o )?(?:{_NAMES}) "
+    r"(?:to|into|as|auf|zu|à|a|para|en) (?P<values>.+)",
     re.IGNORECASE,
 )
 _SHOULD = re.compile(
-    rf"(?:the\s+|our\s+)?(?:{_NAMES})\s+(?:should|must|has to|have to)\s+be\s+(?P<values>.+)",
+    rf"(?:the |our )?(?:{_NAMES}) (?:should|must|has to|have to) be (?P<values>.+)",
     re.IGNORECASE,
 )
 _USE = re.compile(
-    rf"(?:use|take|put)\s+(?P<values>.+?)\s+(?:as|for)\s+(?:the\s+|our\s+|an?\s+)?(?:{_NAMES})",
+    rf"(?:use|take|put) (?P<values>.+?) (?:as|for) (?:the |our |an? )?(?:{_NAMES})",
     re.IGNORECASE,
 )
 _SWAP = re.compile(
-    r"(?:replace|swap|exchange)\s+(?P<old>.+?)\s+(?:with|by|for)\s+(?P<new>.+)"
-    r"|(?P<new2>.+?)\s+(?:instead of|rather than|statt|en lugar de|em vez de)\s+(?P<old2>.+)",
+    r"(?:replace|swap|exchange) (?P<old>.+?) (?:with|by|for) (?P<new>.+)"
+    r"|(?P<new2>.+?) (?:instead of|rather than|statt|en lugar de|em vez de) (?P<old2>.+)",
     re.IGNORECASE,
 )
-_HINT = re.compile(rf"(?:the\s+)?(?:{_NAMES})\s+(?:of\s+)?(?P<rest>.+)", re.IGNORECASE)
+_HINT = re.compile(rf"(?:the )?(?:{_NAMES}) (?:of )?(?P<rest>.+)", re.IGNORECASE)
 _TAIL = re.compile(
-    r"\s+(?:(?:from|to|in)\s+(?:the\s+|our\s+|my\s+)?(?:profile|list|icp|search"
+    r" (?:(?:from|to|in) (?:the |our |my )?(?:profile|list|icp|search"
     r"|industries|sectors|regions|keywords|sizes)|please|too|as well|also|instead|then|for now|hinzu|weg"
-    r"|raus|thanks|bitte|por favor|tolong|merci|gracias)\s*$",
+    r"|raus|thanks|bitte|por favor|tolong|merci|gracias) ?$",
     re.IGNORECASE,
 )
 _STAFF = re.compile(
@@ -86,18 +87,18 @@ _STAFF = re.compile(
     re.IGNORECASE,
 )
 _ATLEAST = re.compile(
-    r"\b(?:more than|over|at least|above|minimum(?: of)?|from|mehr als|ab|plus de|más de|mais de)\s+"
+    r"\b(?:more than|over|at least|above|minimum(?: of)?|from|mehr als|ab|plus de|más de|mais de) "
     r"(\d[\d,.]*)",
     re.IGNORECASE,
 )
 _ATMOST = re.compile(
     r"\b(?:less than|fewer than|under|below|at most|up to|maximum(?: of)?|weniger als|unter|bis zu"
-    r"|moins de|menos de|até)\s+(\d[\d,.]*)",
+    r"|moins de|menos de|até) (\d[\d,.]*)",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(
     r"^(?:the|a|an|some|any|in|from|of|companies|firms|those|ones|businesses|die|der|das|den|le|la|les"
-    r"|el|los|las|o|os|as|em|en|dans|di|de)\s+",
+    r"|el|los|las|o|os|as|em|en|dans|di|de) ",
     re.IGNORECASE,
 )
 # Words that point at candidates or at nothing.
@@ -107,9 +108,9 @@ _POINTING = re.compile(
     re.IGNORECASE,
 )
 _SOLD = re.compile(
-    r"(?:(?:we|wir)\s+(?:mostly|mainly|only|also|really|now|actually|verkaufen)?\s*"
-    r"(?:sell|sold|cater|deliver|an)\s+(?:mostly\s+|mainly\s+|only\s+)?(?:to\s+)?"
-    r"|our\s+customers\s+are\s+(?:mostly\s+|mainly\s+)?)(.+)",
+    r"(?:(?:we|wir) (?:(?:mostly|mainly|only|also|really|now|actually|verkaufen) )?"
+    r"(?:sell|sold|cater|deliver|an) (?:mostly |mainly |only )?(?:to )?"
+    r"|our customers are (?:mostly |mainly )?)(.+)",
     re.IGNORECASE,
 )
 
@@ -161,7 +162,8 @@ def field_of(value: str) -> str | None:
 
 def _clauses(text: str) -> Iterator[str]:
     # A list after a label may contain any word, so only line ends and semicolons end it.
-    for part in re.split(r"[;\n]", text):
+    for line in re.split(r"[;\n]", text):
+        part = " ".join(line.split())
         pieces = [part] if fields(part) else _CLAUSES.split(part)
         yield from (piece.strip() for piece in pieces if piece and piece.strip())
 
@@ -180,12 +182,12 @@ def _clause(clause: str, icp: Icp, found: Edits) -> None:
         _swap(swap["old"] or swap["old2"], swap["new"] or swap["new2"], icp, found)
     elif removed := _REMOVE.fullmatch(asked):
         _remove(_rest(removed), icp, found, strict=False)
-    elif added := _ADD.fullmatch(asked) or re.fullmatch(r"also\s+(.+)", asked, re.IGNORECASE):
+    elif added := _ADD.fullmatch(asked) or re.fullmatch(r"also (.+)", asked, re.IGNORECASE):
         _add(_rest(added), icp, found)
-    elif re.match(r"\W*(?:[\w' ]+,\s*)?also\b", clause, re.IGNORECASE) and _is_value(asked):
+    elif re.match(r"\W*+(?:[\w'][\w' ]*+, ?)?also\b", clause, re.IGNORECASE) and _is_value(asked):
         _add(asked, icp, found)
     elif only := _ONLY.fullmatch(asked) or re.match(
-        r"(?:.*[\s,])?(?:only|just|nur)\s+((?:in|from)\s+.+)", clause, re.IGNORECASE
+        r"(?:.*[ ,])?(?:only|just|nur) ((?:in|from) .+)", clause, re.IGNORECASE
     ):
         _only(_rest(only), found)
     elif sold := _SOLD.fullmatch(asked):
@@ -278,9 +280,7 @@ def _hinted(text: str) -> tuple[str | None, str]:
 
 
 def _values(text: str) -> list[str]:
-    found = (
-        _bare(each) for each in re.split(r"\s*(?:[,/]|\band\b|\bund\b|\bet\b|\by\b|&)\s*", text)
-    )
+    found = (_bare(each) for each in re.split(r" ?(?:[,/]|\band\b|\bund\b|\bet\b|\by\b|&) ?", text))
     return [each for each in found if each and not _POINTING.match(each)]
 
 
@@ -291,7 +291,7 @@ def _bare(text: str) -> str:
     )
     while text != before:
         before, text = text, _ARTICLE.sub("", text).strip()
-    return re.sub(r"\s+(?:companies|firms|businesses|only)$", "", text, flags=re.IGNORECASE)
+    return re.sub(r" (?:companies|firms|businesses|only)$", "", text, flags=re.IGNORECASE)
 
 
 def _sizes(text: str) -> list[str]:

@@ -47,7 +47,7 @@ _LABEL = re.compile(
 )
 # The comma of `1,000` separates nothing.
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_SEPARATOR = re.compile(r"\s*(?:[,;/|•\n]|\band\b|&)\s*", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[,;/|•\n]|\band\b|&", re.IGNORECASE)
 # Values in quotes may contain separators and full stops.
 _QUOTED = re.compile(r'"([^"\n]*)"')
 _END_OF_FIELD = re.compile(r"[;\n]|\.(?:\s|$)")

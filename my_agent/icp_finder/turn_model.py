@@ -7,7 +7,6 @@ of the message, and what it calls a wish is confirmed before it is done.
 
 import asyncio
 import json
-import re
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -139,10 +138,11 @@ def _parsed(said: Any) -> TurnReading:
     calls = getattr(said, "tool_calls", None) or []
     if calls:
         return TurnReading.model_validate(calls[0]["args"])
-    found = re.search(r"\{.*\}", str(said.text), re.DOTALL)
-    if found is None:
+    text = str(said.text)
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end:
         raise ValueError("there is no JSON in the answer")
-    return TurnReading.model_validate_json(found[0])
+    return TurnReading.model_validate_json(text[start : end + 1])
 
 
 def _short(error: Exception) -> str:

@@ -210,7 +210,7 @@ _REJECT = re.compile(
     re.IGNORECASE,
 )
 _UNFIT = re.compile(
-    r"(?P<target>.+?)\s+(?:is|are|looks?|seems?|was|went|has)\s+(?:(?:just|really|definitely|far|way|much|clearly)\s+)*"
+    r"(?P<target>.+?)(?<!\s)\s++(?:is|are|looks?|seems?|was|went|has)\s++(?:(?:just|really|definitely|far|way|much|clearly)\s+)*"
     r"(?P<why>(?:too (?:small|big|large|far|old|new|expensive|niche)|not (?:a |an )?(?:good |great |real )?"
     r"(?:fit|match|candidate|relevant|interesting|interested|suitable|right|for us|our type)|no (?:good )?(?:fit|match)|not what (?:we|i) (?:need|want|look for|are looking for)"
     r"|irrelevant|a (?:bad|poor) (?:fit|match)|a competitor|unsuitable|wrong for us|out of business|closed|shut down|bankrupt|already (?:a|our) customer).*)",
@@ -222,7 +222,7 @@ _KEEP = re.compile(
     re.IGNORECASE,
 )
 _FIT = re.compile(
-    r"(?P<target>.+?)\s+(?:is|are|looks?|seems?|was)\s+(?:(?:really|definitely|a|an|very|quite)\s+)*"
+    r"(?P<target>.+?)(?<!\s)\s++(?:is|are|looks?|seems?|was)\s++(?:(?:really|definitely|a|an|very|quite)\s+)*"
     r"(?P<why>(?:good|great|perfect|excellent|promising|interesting|spot on|nice|right|ideal)"
     r"(?:\s+(?:one|fit|match|candidate|lead))*)\W*",
     re.IGNORECASE,

@@ -22,7 +22,8 @@ LISTED_WORDS = 4
 # Characters of each website that the model reads.
 EXCERPT = 2000
 _STAFF = re.compile(
-    r"(\d[\d,.]*\s*(?:-|\u2013|to)\s*\d[\d,.]*|\d[\d,.]*\s*\+?)\s*(?:staff|employees|people|persons)\b",
+    r"(?<![\d,.])[,.]*+(\d[\d,.]*+\s*+(?:(?:-|\u2013|to)\s*+\d[\d,.]*+|\+?))\s*+"
+    r"(?:staff|employees|people|persons)\b",
     re.IGNORECASE,
 )
 

@@ -30,7 +30,7 @@ FURTHER = (
     ),
 )
 # Separates the parts of a page's title.
-_TITLE_SEPARATOR = re.compile(r"\s+[|\u00b7\u00bb\u2013\u2014-]\s+|: ")
+_TITLE_SEPARATOR = re.compile(r" [|\u00b7\u00bb\u2013\u2014-] |: ")
 
 
 @dataclass(frozen=True)

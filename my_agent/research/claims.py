@@ -27,7 +27,7 @@ from my_agent.research.text import (
 
 _PAST, _PRESENT = {"was", "were", "had", "did"}, {"is", "are", "has", "does"}
 # An insertion between commas or in brackets, such as "Acme, founded in 1999, makes ...".
-_INSERTION = re.compile(r"\s*\([^()]*\)|,\s[^,.;:]{3,80},(?=\s+(?!and\b|or\b))")
+_INSERTION = re.compile(r"(?:(?<!\s)\s++)?\([^()]*+\)|,\s[^,.;:]{3,80},(?=\s++(?!and\b|or\b))")
 # Halves of a sentence that stand for themselves.
 _HALVES = re.compile(r";\s+|,\s+(?:while|whereas)\s+")
 _YEAR = re.compile(r"(?:19|20)\d\d")

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from my_agent.research.text import MONTHS, Token, tokens
 
 _SPLIT = re.compile(
-    r"\s*[,;:()\u2013\u2014]\s+|\s*[()]\s*|\s+(?:and|but|or|while|whereas|although|though|because|which)\s+",
+    r"(?:(?<!\s)\s++)?(?:[,;:\u2013\u2014]\s++|[()]\s*+)"
+    r"|(?<!\s)\s++(?:and|but|or|while|whereas|although|though|because|which)\s++",
     re.IGNORECASE,
 )
 _MONTH = "|".join(MONTHS)
 _DATE = re.compile(
-    rf"\s+(?:in|on|since)\s+(?:(?:\d{{1,2}}(?:st|nd|rd|th)?\s+)?(?:{_MONTH})\s+)?(?:19|20)\d\d\b",
+    rf"(?<!\s)\s++(?:in|on|since)\s++(?:(?:\d{{1,2}}(?:st|nd|rd|th)?\s+)?(?:{_MONTH})\s+)?(?:19|20)\d\d\b",
     re.IGNORECASE,
 )
 _FREE = frozenset({"also", "currently", "however", "now", "today", "already"})

@@ -63,7 +63,7 @@ _BOILERPLATE = re.compile(
     r"copyright|table of contents|back to top|skip to content)\b",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"https?://|www\.|\S+@\S+\.\w", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://|www\.|[^\s@]@[^\s@]*\.\w", re.IGNORECASE)
 # fmt: on
 
 

@@ -90,7 +90,8 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(
-    r"(?<=[.!?])[\"'”\u2019)\]]*\s+(?=[\"'“\u2018(\[]*[\w*#-])|(?<=[。\uff01\uff1f])|\s*\n\s*"
+    r"(?<=[.!?])[\"'”\u2019)\]]*+\s++(?=[\"'“\u2018(\[]*+[\w*#-])|(?<=[。\uff01\uff1f])"
+    r"|(?:(?<!\s)[^\S\n]++)?\n\s*+"
 )
 # A full stop after these does not end a sentence.
 _ABBREVIATION = re.compile(

@@ -21,7 +21,9 @@ _ADDRESS = re.compile(r"\S+@\S+|(?:https?://|www\.)\S+")
 # Particles of names: Praça da Sé, Leonardo da Vinci, Ludwig van Beethoven.
 _PARTICLE = r"(?:d[aeo]s?|del|della|di|e|el|la|las|los|van|von|y)"
 _NAME = re.compile(rf"\b[A-ZÀ-Þ][\w'\u2019-]*(?: {_PARTICLE})+(?: {_PARTICLE})* [\w'\u2019-]+")
-_CHAIN = re.compile(r"\b[A-ZÀ-Þ][\w'\u2019-]*[^\x00-\x7f][\w'\u2019-]*(?: [a-z]{1,3})? [a-z]\w+")
+_CHAIN = re.compile(
+    r"\b[A-ZÀ-Þ](?=[\w'\u2019-]*[^\x00-\x7f])[\w'\u2019-]*+(?: [a-z]{1,3})? [a-z]\w+"
+)
 
 
 def check(text: str) -> list[Issue]:

@@ -87,9 +87,15 @@ def stated(text: str) -> dict[str, str | None]:
     return values
 
 
+# A longer message is no command.
+_LONGEST_WISH = 200
+
+
 def wish(text: str) -> Wish | None:
     """Return what a message asks for; None: it is part of the conversation."""
     plain = " ".join(text.lower().replace("\u2019", "'").split()).strip(" .!")
+    if len(plain) > _LONGEST_WISH:
+        return None
     if plain.strip("?"):
         plain = plain.rstrip(" ?")
     for name, pattern in _WISHES:

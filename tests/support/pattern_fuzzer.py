@@ -23,6 +23,8 @@ from tests.support.pattern_steps import (
 # Bounded repetitions are shortened to this, so that their bounds do not look like growth.
 MOST = 4
 LENGTHS = (15, 30, 60)
+# A square shows at shorter texts, and takes more steps.
+SQUARE_LENGTHS = (6, 12, 24)
 _LIMIT = 500_000
 _POOL = " \n\ta0Z_.,-#'\"()[]{}|:;`*/\\<>=@$&+!?~%^\u00e9\u2019\u3002\x01"
 _ENDS = ("", "\x01", "\n\x01")
@@ -42,61 +44,85 @@ class Text:
 
 
 @dataclass
+class _Repetition:
+    """A repetition without a bound.
+
+    Attributes:
+        before: a text of what stands before it.
+        tests: tests of one character, of what it repeats.
+        bodies: texts of what it repeats, if that is a group.
+    """
+
+    before: str
+    tests: list[Callable[[str], bool]] = field(default_factory=list)
+    bodies: list[str] = field(default_factory=list)
+
+
+@dataclass
 class _Found:
     """What the tree of a pattern contains.
 
     Attributes:
-        beginnings: texts before each repetition.
-        bodies: texts of each repeated group.
-        tests: tests of one character, of the repeated ones.
-        literals: characters that the repetitions name.
+        repetitions: those without a bound.
+        literals: characters that they name.
     """
 
-    beginnings: list[str] = field(default_factory=lambda: [""])
-    bodies: list[str] = field(default_factory=list)
-    tests: list[Callable[[str], bool]] = field(default_factory=list)
+    repetitions: list[_Repetition] = field(default_factory=list)
     literals: list[str] = field(default_factory=list)
+
+    @property
+    def tests(self) -> list[Callable[[str], bool]]:
+        """All tests of one character."""
+        return [test for each in self.repetitions for test in each.tests]
 
 
 def texts(pattern: re.Pattern[Any]) -> Iterator[Text]:
     """Yield texts for a pattern; none if it repeats nothing without a bound."""
     found = _Found()
-    _walk(list(parse(pattern)), pattern.flags, "", found, repeated=False)
-    if not found.tests:
+    _walk(list(parse(pattern)), pattern.flags, "", found, [])
+    if not found.repetitions:
         return
-    beginnings = list(dict.fromkeys(found.beginnings))
     alphabet = _alphabet(found)
-    pumps = [*alphabet, *found.bodies]
-    pumps += [beginning for beginning in beginnings if beginning]
+    begun = dict.fromkeys(each.before for each in found.repetitions if each.before)
+    bodies = [body for each in found.repetitions for body in each.bodies]
+    # A match that begins at many places, and then what each repetition accepts behind its beginning.
+    pumps = [*alphabet, *bodies, *begun]
+    pumps += [begin + each for begin in list(begun)[:4] for each in alphabet]
     if len(alphabet) <= 6:
         pumps += [one + other for one, other in product(alphabet, repeat=2) if one != other]
-    pumps += [begin + each for begin in beginnings[:4] if begin for each in alphabet]
-    for pump, beginning in product(dict.fromkeys(pumps), beginnings):
+    pairs = [("", pump) for pump in pumps]
+    for each in found.repetitions:
+        accepted = [one for one in alphabet if any(test(one) for test in each.tests)]
+        pairs += [(each.before, pump) for pump in [*accepted, *each.bodies]]
+    for beginning, pump in dict.fromkeys(pairs):
         for end in _ENDS:
             yield Text(beginning, pump, end)
 
 
-def slow(pattern: re.Pattern[Any], how: str) -> Text | None:
-    """Return a text for which the steps of a pattern grow faster than its length, or None.
+def slow(pattern: re.Pattern[Any], how: str, *, square: bool = False) -> Text | None:
+    """Return a text for which the steps of a pattern grow faster than allowed, or None.
 
     Args:
         pattern: the pattern.
         how: `match` or `fullmatch`, if the pattern is used only so; `search` otherwise.
+        square: whether they may grow as the square of the text's length; otherwise as its length.
     """
     counter = Counter(pattern, MOST)
-    return next((text for text in texts(pattern) if _grows(counter, how, text)), None)
+    return next((text for text in texts(pattern) if _grows(counter, how, text, square)), None)
 
 
-def _grows(counter: Counter, how: str, text: Text) -> bool:
+def _grows(counter: Counter, how: str, text: Text, square: bool) -> bool:
     counts = list[int]()
     try:
-        for times in LENGTHS:
+        for times in SQUARE_LENGTHS if square else LENGTHS:
             counts.append(_steps(counter, how, text.of(times)))
     except TooManySteps:
         return True
     first, second, third = counts
-    # Twice the pumps: twice the steps if they grow as the text does, four times if quadratically.
-    return third - second > 2.6 * (second - first) + 20
+    # Twice the pumps: twice the steps if they grow as the text does, four times if as its square,
+    # eight times if as its cube.
+    most = 5.2 if square else 2.6
+    return third - second > most * (second - first) + 20
 
 
 def _steps(counter: Counter, how: str, text: str) -> int:
@@ -108,32 +134,44 @@ def _steps(counter: Counter, how: str, text: str) -> int:
     return counter.steps
 
 
-def _walk(items: list[Any], flags: int, before: str, found: _Found, *, repeated: bool) -> None:
-    """Collect what a sequence contains; `before` is a text of what stands before it."""
+def _walk(
+    items: list[Any], flags: int, before: str, found: _Found, within: list[_Repetition]
+) -> None:
+    """Collect what a sequence contains.
+
+    Args:
+        items: the sequence.
+        flags: those that hold there.
+        before: a text of what stands before it.
+        found: is completed.
+        within: the repetitions around it.
+    """
     for item in items:
         kind, value = str(item[0]), item[1]
         if kind in CHARACTERS:
-            if repeated:
-                found.tests.append(accepts(item, flags))
+            for each in within:
+                each.tests.append(accepts(item, flags))
+            if within:
                 found.literals += _literals(item)
         elif kind in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            unbounded = value[1] == UNBOUNDED or value[1] > MOST
-            if unbounded:
-                found.beginnings.append(before)
-                body = list(value[2])
+            body = list(value[2])
+            inside = within
+            if value[1] == UNBOUNDED or value[1] > MOST:
+                new = _Repetition(before)
+                found.repetitions.append(new)
+                inside = [*within, new]
                 if len(body) > 1 or str(body[0][0]) not in CHARACTERS:
-                    found.bodies += [each for each in _variants(body, flags) if each]
-            _walk(list(value[2]), flags, before, found, repeated=repeated or unbounded)
+                    new.bodies += [each for each in _variants(body, flags) if each]
+            _walk(body, flags, before, found, inside)
         elif kind == "SUBPATTERN":
-            inner = (flags | value[1]) & ~value[2]
-            _walk(list(value[3]), inner, before, found, repeated=repeated)
+            _walk(list(value[3]), (flags | value[1]) & ~value[2], before, found, within)
         elif kind == "BRANCH":
             for branch in value[1]:
-                _walk(list(branch), flags, before, found, repeated=repeated)
+                _walk(list(branch), flags, before, found, within)
         elif kind == "ATOMIC_GROUP":
-            _walk(list(value), flags, before, found, repeated=repeated)
+            _walk(list(value), flags, before, found, within)
         elif kind in ("ASSERT", "ASSERT_NOT") and value[0] > 0:
-            _walk(list(value[1]), flags, before, found, repeated=repeated)
+            _walk(list(value[1]), flags, before, found, within)
         before += _shortest([item], flags)
 
 

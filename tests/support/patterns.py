@@ -58,7 +58,8 @@ def patterns() -> list[Found]:
         if module is None:
             continue
         file = path.relative_to(ROOT)
-        for where, how, pattern in [*_held(module, uses), *_written(module, tree)]:
+        held = list(_held(module, uses))
+        for where, how, pattern in [*held, *_written(module, tree, held)]:
             key = (str(pattern.pattern), pattern.flags, how)
             found.setdefault(key, Found(f"{file}:{where}", pattern, how))
     return list(found.values())
@@ -126,8 +127,11 @@ def _inside(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
             yield from _inside(getattr(value, each.name, None), depth + 1)
 
 
-def _written(module: ModuleType, tree: ast.Module) -> Iterator[tuple[str, str, re.Pattern[Any]]]:
-    """Yield the patterns of calls such as `re.sub("a+", ...)`."""
+def _written(
+    module: ModuleType, tree: ast.Module, held: list[tuple[str, str, re.Pattern[Any]]]
+) -> Iterator[tuple[str, str, re.Pattern[Any]]]:
+    """Yield the patterns of calls such as `re.sub("a+", ...)`, without those that are `held`."""
+    known = {(each.pattern, each.flags) for _, _, each in held}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -146,7 +150,7 @@ def _written(module: ModuleType, tree: ast.Module) -> Iterator[tuple[str, str, r
         how = _how({node.func.attr}) if node.func.attr != "compile" else "search"
         if isinstance(pattern, str | bytes):
             compiled: re.Pattern[Any] = re.compile(pattern, flags)
-            if node.func.attr != "compile" or not isinstance(node.args[0], ast.Constant):
+            if node.func.attr != "compile" or (compiled.pattern, compiled.flags) not in known:
                 yield str(node.lineno), how, compiled
 
 

@@ -34,7 +34,7 @@ FAULTS: dict[str, Fault] = {
             r"disk (?:is )?full",
             r"disk quota exceeded",
             r"read-only file system",
-            r"could not (?:extend|write).*(?:file|block)",
+            r"could not (?:extend|write).{0,200}(?:file|block)",
         ),
         _any(r"disk|filesystem|volume|inode"),
     ),

@@ -37,8 +37,9 @@ _PLAIN = re.compile(
 )
 # Other lines with a date: of Postgres, of Java, and of programs that write no level.
 _DATED = re.compile(
-    rf"\[?(?P<time>{_ISO})\]?(?: (?:UTC|GMT))?[ \t|,-]+(?:\[[^\]]*\]\s*)*"
-    rf"(?:(?P<level>{_LEVEL}|LOG|PANIC|ERR|CRIT)\b:?\s*)?(?P<text>\S.*)"
+    rf"\[?(?P<time>{_ISO})\]?(?: (?:UTC|GMT))?[ \t|,-]++(?:\[[^\]]*\]\s*+)*+"
+    rf"(?:(?P<level>{_LEVEL}|LOG|PANIC|ERR|CRIT)\b:?\s*)?(?P<text>\S.*)",
+    re.DOTALL,
 )
 # Errors without a date, as programs print them to a terminal.
 _BARE = re.compile(

@@ -10,13 +10,13 @@ from my_agent.diagnosis.reading import formats
 
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 # As `tail` writes it in front of each file.
-_FILE = re.compile(r"==> *(?P<name>.+?) *<==$")
+_FILE = re.compile(r"==>(?P<name>.+)<==")
 _CONTINUED = re.compile(
     r"[ \t]+\S|Traceback|Caused by|\.\.\. \d+ more|[\w.]+(?:Error|Exception)\b|\s*at |goroutine "
 )
 _HEADER = re.compile(r"\s*\"?(?:timestamp|time|ts|date)\"?\s*[,;\t]", re.IGNORECASE)
-_ROW = re.compile(r"\s*\"?\d[\d:TZ. +/-]{7,}\"?\s*[,;\t]")
-_SUFFIX = re.compile(r"(?:\.(?:log|txt|csv|json|jsonl|out|err))+$", re.IGNORECASE)
+_ROW = re.compile(r"\s*+\"?\d[\d:TZ. +/-]{7,}+\"?[^\S\t]*+[,;\t]")
+_SUFFIX = re.compile(r"(?:\.(?:log|txt|csv|json|jsonl|out|err)){1,5}$", re.IGNORECASE)
 
 
 class Given(NamedTuple):
@@ -86,7 +86,7 @@ def _parts(text: str) -> Iterator[Given | str]:
             name = ""
         lines, forms = ([line], [form]) if form else ([], [])
         if header is not None:
-            name = _SUFFIX.sub("", header["name"].rpartition("/")[2])
+            name = _SUFFIX.sub("", header["name"].strip(" ").rpartition("/")[2])
         elif not form and line.strip():
             yield line
     if lines:

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from my_agent import parsing
 from my_agent.icp_finder import prompts, thread, turn_model, turns
 from my_agent.icp_finder.answers import Question, parse, reply_text
 from my_agent.icp_finder.context import Context
@@ -27,6 +28,12 @@ from my_agent.icp_finder.sites import domain, websites
 from my_agent.icp_finder.state import State
 from my_agent.icp_finder.turns import Reading, Situation
 from my_agent.user import caller
+
+# Characters of a message that is read in the server's process: a pattern that takes the square of them
+# takes a millisecond. Longer messages are read by a worker.
+SHORT = 500
+# Seconds that the rules may take for a longer message.
+SECONDS = 10.0
 
 
 async def ingest(
@@ -51,7 +58,7 @@ async def ingest(
     # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
     # Run in a thread: the first call reads the public suffix list.
-    reading = await asyncio.to_thread(_by_rules, state, about)
+    reading = await _by_rules(state)
     if not reading.certain:
         text, situation = _new_text(state["messages"]), _situation(state)
         reading = await turn_model.read(
@@ -72,8 +79,21 @@ async def ingest(
     return Command(goto="return_user_probe", update=update)
 
 
-def _by_rules(state: State, about: Mapping[str, Any]) -> Reading:
+async def _by_rules(state: State) -> Reading:
     """Read the message, or the structured answer to an interrupt, by rules."""
+    told = await asyncio.to_thread(_told, state)
+    if isinstance(told, Reading):
+        return told
+    if len(told) <= SHORT:
+        return await asyncio.to_thread(turns.read, told, _situation(state))
+    try:
+        return await parsing.run(turns.read, told, _situation(state), seconds=SECONDS)
+    except parsing.Unreadable:
+        return Reading(turns.turn("unclear"), {**NO_CONTENT, "text": told}, certain=False)
+
+
+def _told(state: State) -> Reading | str:
+    """Return what a structured answer says, or the text of the message."""
     reply, asking = state.get("reply"), state.get("asking")
     if isinstance(reply, Mapping) or (reply is not None and not isinstance(reply, str)):
         parsed = parse_reply(reply) if isinstance(reply, Mapping) else NO_CONTENT
@@ -85,9 +105,8 @@ def _by_rules(state: State, about: Mapping[str, Any]) -> Reading:
             return Reading(turns.turn("answer"), parsed, choice=chosen)
         if has_content(parsed):
             return Reading(turns.turn("change"), parsed)
-        return turns.read(reply_text(reply), _situation(state))
-    text = _new_text(state["messages"]) if reply is None else reply[:MAX_TEXT]
-    return turns.read(text, _situation(state))
+        return reply_text(reply)
+    return _new_text(state["messages"]) if reply is None else reply[:MAX_TEXT]
 
 
 def _situation(state: State) -> Situation:
