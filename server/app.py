@@ -1,20 +1,20 @@
 """Host app of the example project: product routes around the platform."""
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 
 from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
 from my_agent import database as product_database
 from my_agent import parsing
 from server.project import check_graphs, has_our_identity
-from server.routes import IDENTITY, ProductRoutes, offered
+from server.routes import IDENTITY, POLICY, offered
+from server.routes.endpoint import described
 from server.settings import Settings
 from server.thread_tables import THREAD_TABLES
 from threadhold import LangGraphPlatform, host
 from threadhold.config_file import read_config
 from threadhold.gate import require_admission
-from threadhold.host import AuthenticationMissing, Limits
+from threadhold.host import AuthenticationMissing
 
 
 def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
@@ -37,16 +37,15 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     check_graphs(platform.config.graphs)
     product_database.use(settings.database_url)
     product_database.guard(require_admission)
-    products = Middleware(
-        ProductRoutes,
-        max_body_bytes=settings.max_body_bytes,
-        limits=Limits(settings.max_json_nodes, settings.max_json_depth),
-        products={
-            **offered(platform.config.graphs),
-            **(IDENTITY if has_our_identity(platform.config.sections["auth"]) else {}),
-        },
+    products = offered(platform.config.graphs)
+    if has_our_identity(platform.config.sections["auth"]):
+        products += IDENTITY
+    platform.include(
+        [*products, *POLICY],
+        large=[(each, each.large()) for each in products if each.large is not None],
+        openapi=described(products),
     )
-    return host.host(platform, middleware=[products], close=_close)
+    return host.host(platform, close=_close)
 
 
 def _close() -> None:

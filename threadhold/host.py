@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,12 +18,10 @@ from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, RuntimeSqlError
 from langgraph_runtime_sql.options import ThreadTable
 from threadhold.config_file import ConfigFile, read_config
-from threadhold.http import route_names, web_app
-from threadhold.http.error_boundary import ErrorBoundary
+from threadhold.http import web_app
+from threadhold.http.host_routes import LargeBody, PassedOn, read_json
 from threadhold.http.idempotency import REFUSAL as NO_IDEMPOTENCY_KEY
-from threadhold.http.idempotency import note_client_request
-from threadhold.http.json_limits import Limits, find_problem, too_large
-from threadhold.http.openapi import PATHS as OPENAPI_PATHS
+from threadhold.http.idempotency import REPLAYED
 from threadhold.http.public_url import RelativeRedirects
 from threadhold.http.stream_ends import resume_event, wait_end
 from threadhold.options import PlatformOptions, shared, takes
@@ -32,22 +30,19 @@ from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
 
 __all__ = [
-    "NO_IDEMPOTENCY_KEY",
-    "OPENAPI_PATHS",
-    "AuthenticationMissing",
     # For a host's own routes.
-    "ErrorBoundary",
-    "Limits",
+    "NO_IDEMPOTENCY_KEY",
+    "REPLAYED",
+    "AuthenticationMissing",
+    "LargeBody",
+    "PassedOn",
     "ThreadTable",
     "create_app",
     "create_platform",
-    "find_problem",
     "host",
-    "note_client_request",
     "prefix",
+    "read_json",
     "resume_event",
-    "route_names",
-    "too_large",
     "wait_end",
 ]
 
@@ -117,14 +112,12 @@ def _has_public_metrics(settings: Settings, permission: str | None) -> bool:
 def host(
     platform: LangGraphPlatform,
     *,
-    middleware: Sequence[Middleware] = (),
     close: Callable[[], None] | None = None,
 ) -> Starlette:
     """Make the app that serves a platform at the mount prefix of its project.
 
     Args:
         platform: The platform.
-        middleware: Middleware around the platform, outermost first.
         close: Called after the platform has stopped.
     """
 
@@ -145,7 +138,7 @@ def host(
             Route("/health", health),
             *web_app.routes(prefix(platform.config)),
             *probe,
-            Mount(prefix(platform.config) or "/", app=platform, middleware=[*middleware]),
+            Mount(prefix(platform.config) or "/", app=platform),
         ],
         middleware=[Middleware(AccessLog), Middleware(RelativeRedirects)],
         exception_handlers={HTTPException: refused},

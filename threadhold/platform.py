@@ -16,11 +16,14 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
-from starlette.routing import Router
+from starlette.routing import BaseRoute, Router
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
@@ -42,6 +45,7 @@ from threadhold import (
     start_errors,
     store_events,
     stream_codec,
+    users,
 )
 from threadhold.config_file import ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
@@ -51,6 +55,7 @@ from threadhold.http import (
     audit,
     authentication,
     guards,
+    host_routes,
     idempotency,
     openapi,
     origins,
@@ -60,16 +65,19 @@ from threadhold.http import (
     stream_ends,
     webhooks,
 )
+from threadhold.http.host_routes import LargeBody
 from threadhold.http.json_limits import Limits
 from threadhold.http.metrics_access import MetricsAccess
 from threadhold.http.request_context import RequestContext
 from threadhold.options import PlatformOptions, ServedOptions, shared, takes
 from threadhold.serving import host_logs, metrics_text
+from threadhold.users import User
 
 logger = logging.getLogger(__name__)
 
 FORBIDDEN_PREFIXES = ("/ui", "/noauth")
 DEFAULT_JOBS = 100
+NOT_RUNNING = "The platform is not running: the host app must enter platform.lifespan"
 
 
 class PlatformAlreadyConfigured(RuntimeSqlError):
@@ -166,13 +174,52 @@ class LangGraphPlatform:
             options=served,
         )
         _configure(self._claim, explicit=env, import_paths=map(str, file.import_paths))
+        # Not those of an earlier platform of this process.
+        self.include(())
 
     @property
     def app(self) -> Starlette:
         """The stock application; the first use imports `langgraph_api`."""
         if _process.stock_app is None:
             _process.stock_app = _load(self._claim)
+            host_routes.place(_process.stock_app, _json_limits(self._claim.options))
         return _process.stock_app
+
+    def include(
+        self,
+        routes: Iterable[BaseRoute],
+        *,
+        large: Iterable[tuple[BaseRoute, LargeBody]] = (),
+        openapi: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Serve routes of the host beside those of the API, inside of its limits, CORS and audit log.
+
+        They authenticate by `user`. A route with the path of one of the API's comes first.
+
+        Args:
+            routes: The routes, which replace those of an earlier call.
+            large: Those that read larger bodies than `max_body_bytes`, with what they read.
+            openapi: Their `paths` and `components`, for `/openapi.json` and `/docs`.
+        """
+        host_routes.use(routes, large, openapi)
+        if _process.stock_app is not None:
+            host_routes.place(_process.stock_app, _json_limits(self._claim.options))
+
+    async def user(self, request: HTTPConnection) -> User:
+        """Return the user of a request or WebSocket of any route of the host.
+
+        The platform authenticates the request once, and counts it once for the user's limits.
+
+        Args:
+            request: The request.
+
+        Raises:
+            HTTPException: (401, 403) the project's authentication refuses it; (429) it exceeds a
+                limit; (503) the platform is not running.
+        """
+        if not _process.running:
+            raise HTTPException(503, NOT_RUNNING)
+        return await users.of(request)
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
@@ -252,8 +299,7 @@ class LangGraphPlatform:
             else:
                 await self.app(inside, receive, send)
         else:
-            detail = "The platform is not running: the host app must enter platform.lifespan"
-            await _refuse(503, detail, scope, receive, send)
+            await _refuse(503, NOT_RUNNING, scope, receive, send)
 
 
 def _with_authentication(file: ConfigFile, authenticate: Authenticate | None) -> ConfigFile:
@@ -354,6 +400,10 @@ def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
     os.environ.setdefault("STATS_INTERVAL_SECS", "10")
 
 
+def _json_limits(options: ServedOptions) -> Limits:
+    return Limits(options.max_json_nodes, options.max_json_depth)
+
+
 def _load(claim: _Claim) -> Starlette:
     """Import the stock application and install the guards. Call once per process."""
     _refuse_unknown_types()
@@ -381,12 +431,12 @@ def _load(claim: _Claim) -> Starlette:
         app,
         max_body_bytes=options.max_body_bytes,
         body_timeout_seconds=options.body_timeout_seconds,
-        limits=Limits(options.max_json_nodes, options.max_json_depth),
+        limits=_json_limits(options),
         private_network=options.studio,
     )
     app.add_middleware(sessions.SessionGuard)
     app.add_middleware(RequestContext)
-    idempotency.install(app.router.routes, options.tenant_key)
+    idempotency.install(app.router.routes)
     rate_limits.install(app.router.routes, options.limits, options.tenant_key)
     metrics = MetricsAccess(
         options.metrics_permission, options.metrics_token, bool(options.public_metrics)

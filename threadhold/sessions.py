@@ -8,7 +8,7 @@ and `CHECK_SECONDS` after a revocation at the latest. Each command of a WebSocke
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -54,11 +54,14 @@ POLICY_VIOLATION = 1008
 class Session:
     """A request, stream or WebSocket that may end before it is complete.
 
+    Args:
+        limit: Cancels its task. None: a host's own route asks `is_over` itself.
+
     Attributes:
         ended: The reason why it was ended, or None.
     """
 
-    def __init__(self, limit: asyncio.Timeout) -> None:
+    def __init__(self, limit: asyncio.Timeout | None = None) -> None:
         self.ended: str | None = None
         self._limit = limit
         self._expires_at = float("inf")
@@ -72,11 +75,19 @@ class Session:
     def begin(self, expires_at: float, targets: Collection[Target]) -> None:
         """End this session at a time, in seconds since 1970, or when a target is revoked."""
         self._expires_at, self._targets = expires_at, tuple(targets)
-        self._set_timer()
+        if self._limit is not None:
+            self._set_timer(self._limit)
+            # Not earlier: requests of graphs to their own server may run in other threads.
+            _open.add(self)
 
-    def _set_timer(self) -> None:
+    def adopt(self, other: "Session | None") -> None:
+        """End this session when the one that a host's own route has begun ends."""
+        if other is not None and other._targets:
+            self.begin(other._expires_at, other._targets)
+
+    def _set_timer(self, limit: asyncio.Timeout) -> None:
         left = min(self._expires_at - time.time(), _MAX_TIMER)
-        self._limit.reschedule(asyncio.get_running_loop().time() + left)
+        limit.reschedule(asyncio.get_running_loop().time() + left)
 
     def check(self, revoked: Collection[str]) -> None:
         """End this session if it has expired, or one of its keys is among the revoked ones."""
@@ -84,14 +95,20 @@ class Session:
             self.end(EXPIRED)
         elif not self.keys.isdisjoint(revoked):
             self.end(REVOKED)
-        elif not self._limit.expired() and self._expires_at < float("inf"):
+        elif (
+            self._limit is not None
+            and not self._limit.expired()
+            and self._expires_at < float("inf")
+        ):
             # The clock may have been set.
-            self._set_timer()
+            self._set_timer(self._limit)
 
     def end(self, reason: str) -> None:
         """End this session now. Its task is cancelled."""
-        if self.ended is None and not self._limit.expired():
-            self.ended = reason
+        if self.ended is not None or (self._limit is not None and self._limit.expired()):
+            return
+        self.ended = reason
+        if self._limit is not None:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def is_over(self) -> bool:
@@ -126,8 +143,17 @@ def begin(scope: Mapping[str, Any], *, expires_at: float, targets: Collection[Ta
     session = scope.get(_SCOPE_KEY)
     if isinstance(session, Session):
         session.begin(expires_at, targets)
-        # Not earlier: requests of graphs to their own server may run in other threads.
-        _open.add(session)
+
+
+def prepare(scope: MutableMapping[str, Any]) -> None:
+    """Let `begin` note the end of a request that a host's own route answers."""
+    scope.setdefault(_SCOPE_KEY, Session())
+
+
+def of(scope: Mapping[str, Any]) -> Session | None:
+    """Return the session of a request, or None."""
+    session = scope.get(_SCOPE_KEY)
+    return session if isinstance(session, Session) else None
 
 
 async def is_revoked(targets: Collection[Target]) -> bool:
@@ -256,7 +282,9 @@ class SessionGuard:
         session: Session | None = None
         try:
             async with limit:
+                begun = of(scope)
                 session = scope[_SCOPE_KEY] = Session(limit)
+                session.adopt(begun)
                 checked = _checked(session, receive) if scope["type"] == "websocket" else receive
                 await self._app(scope, checked, answer.send)
         except TimeoutError:

@@ -325,6 +325,9 @@ configuration raises `PlatformAlreadyConfigured`. The same platform can be start
 
 | Member | Meaning |
 | --- | --- |
+| `await platform.user(request)` | The [user of a request](../how-to/own-routes.md) of the host's own routes |
+| `platform.include(routes)` | Serve the host's own routes beside the API's |
+| `platform.describe_in(app)` | Add the API's routes to the `/docs` of a FastAPI host |
 | `platform.lifespan` | Start and stop the database, the queue and the schedulers. The host enters it |
 | `platform.app` | The stock application inside, for its routes |
 | `platform.config` | The configuration as read |

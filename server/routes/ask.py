@@ -7,17 +7,21 @@ thread creates a thread, and so does one with a new UUID. A form may be posted i
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 from uuid import uuid4
 
-from langgraph_sdk.schema import StreamPart
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
-from server.routes.conversation import UNFINISHED, Json, find_or_new_thread, text_of
+from server.routes.conversation import UNFINISHED, is_new, text_of
+from server.routes.endpoint import Caller, Json, Refusal, endpoint
 from server.routes.events import Event, stream_run
-from server.routes.forwarding import Request, read_body
+from threadhold import operations
+from threadhold.operations import Part
 
 GRAPH = "chat"
 
@@ -27,57 +31,53 @@ class Question(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    question: str
-    thread_id: str | None = None
+    question: str = Field(description="The question")
+    thread_id: str | None = Field(
+        None, description="Continues this conversation; a new id begins one"
+    )
 
 
-async def ask(request: Request) -> None:
+def _as_json(request: Request, content: bytes) -> bytes:
+    """Return a body as JSON: it may also be a URL-encoded form.
+
+    Raises:
+        HTTPException: (415, 422) it is another form, or no UTF-8.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        raise HTTPException(
+            415, 'Send JSON or a URL-encoded form: {"question": ..., "thread_id": ...}'
+        )
+    if kind != "application/x-www-form-urlencoded":
+        return content
+    try:
+        pairs = parse_qsl(content.decode(), max_num_fields=10)
+    except ValueError as error:
+        raise HTTPException(422, "The form cannot be read: encode it as UTF-8") from error
+    # An empty field of a form means the same as no field; `parse_qsl` leaves it out.
+    return json.dumps(dict(pairs)).encode()
+
+
+@endpoint("POST /api/ask", convert=_as_json)
+async def ask(caller: Caller, body: Question) -> Response:
     """Run the chat on a question. If the thread is busy, the run waits for the earlier runs."""
-    body = await _read(request)
-    if body is None:
-        return
     if (problem := _find_problem(body.question)) is not None:
-        await request.refuse(422, {"detail": f"question: {problem}"})
-        return
-    thread_id, is_new = uuid4(), True
-    if body.thread_id is not None:
-        found = await find_or_new_thread(request, body.thread_id, GRAPH)
-        if found is None:
-            return
-        thread_id, is_new = found[0], found[1] is not None
+        raise HTTPException(422, f"question: {problem}")
+    thread_id = str(uuid4()) if body.thread_id is None else body.thread_id
     run: Json = {
         "assistant_id": GRAPH,
         "input": {"messages": [{"role": "user", "content": body.question}]},
         "multitask_strategy": "enqueue",
     }
-    if is_new:
+    if body.thread_id is None or await is_new(caller, thread_id, GRAPH):
         run["if_not_exists"] = "create"
-    if _wants_events(request):
+    if caller.accepts("text/event-stream"):
         run["stream_mode"] = ["messages-tuple", "updates"]
-        await stream_run(request, f"/threads/{thread_id}/runs/stream", run, AnswerEvents())
-    else:
-        await _answer(request, f"/threads/{thread_id}/runs/wait", run)
+        return await stream_run(caller, thread_id, run, AnswerEvents())
+    return await _answer(caller, thread_id, run)
 
 
-async def _read(request: Request) -> Question | None:
-    """Parse the body, which is JSON or a URL-encoded form. None: the request has been refused."""
-    kind = request.header(b"content-type").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data":
-        detail = 'Send JSON or a URL-encoded form: {"question": ..., "thread_id": ...}'
-        await request.refuse(415, {"detail": detail})
-        return None
-    if kind != "application/x-www-form-urlencoded":
-        return await read_body(request, Question)
-    try:
-        pairs = parse_qsl(request.body.decode(), max_num_fields=10)
-    except ValueError:
-        await request.refuse(422, {"detail": "The form cannot be read: encode it as UTF-8"})
-        return None
-    # An empty field of a form means the same as no field; `parse_qsl` leaves it out.
-    return await read_body(request, Question, content=json.dumps(dict(pairs)).encode())
-
-
-ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {"POST /api/ask": ask}
+ROUTES = [ask]
 
 
 class AnswerEvents:
@@ -91,7 +91,7 @@ class AnswerEvents:
         """Yield the thread and the run, so that the client can continue the conversation."""
         yield Event("thread_id", {"thread_id": thread_id, "run_id": run_id})
 
-    def follow(self, part: StreamPart) -> Iterator[Event]:
+    def follow(self, part: Part) -> Iterator[Event]:
         """Yield the answer's tokens. Keep the answer and the error for `end`."""
         data: Any = part.data
         if part.event == "messages":
@@ -112,25 +112,16 @@ class AnswerEvents:
         yield Event("end", _said(self._answer))
 
 
-async def _answer(request: Request, path: str, run: Json) -> None:
+async def _answer(caller: Caller, thread_id: str, run: Json) -> Response:
     """Wait for the run and answer with JSON. If the client disconnects, the run continues."""
-    body = {"on_disconnect": "continue", **run}
-    waited = await request.call("POST", path, body)
-    if waited.status != 200:
-        await request.relay(waited)
-        return
+    done = await operations.wait_run(caller.user, thread_id, run)
     # A repeated request waits for the run of the first one.
-    thread_id, state = waited.run[0], waited.content
+    thread, state = {"thread_id": done.thread_id}, done.values
     if (error := _failure(state)) is not None:
-        failed = {**error, "detail": error["message"], "thread_id": thread_id}
-        await request.answer(failed, waited, status=502)
-        return
-    answer = {
-        "thread_id": thread_id,
-        "citations": state["citations"],
-        **_said(state),
-    }
-    await request.answer(answer, waited)
+        raise Refusal(502, {**error, "detail": error["message"], **thread}, done.headers)
+    return JSONResponse(
+        {**thread, "citations": state["citations"], **_said(state)}, headers=done.headers
+    )
 
 
 def _said(state: Json) -> Json:
@@ -167,8 +158,3 @@ def _find_problem(question: str) -> str | None:
     if len(question) > longest:
         return f"must have at most {longest} characters; it has {len(question)}"
     return None
-
-
-def _wants_events(request: Request) -> bool:
-    accepted = [value for name, value in request.scope["headers"] if name.lower() == b"accept"]
-    return b"text/event-stream" in b",".join(accepted).lower()

@@ -5,20 +5,21 @@ search, with evidence, feedback and the progress of their enrichment. `POST .../
 rejects one, and `GET .../scores.csv` exports the search.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
 
 from contexts.policy_status import PolicyStatus
 from server.operations import FEEDBACK_PUT, SCORES_EXPORT
-from server.routes.conversation import Json, find_thread
-from server.routes.export import GRAPH, tenant_of
-from server.routes.forwarding import Answer, Request, read_body
-from threadhold import LangGraphPlatform
+from server.routes.conversation import find_thread
+from server.routes.endpoint import Caller, Json, Refusal, endpoint
+from threadhold import operations
 
+GRAPH = "icp_finder"
 # Settings bound what a thread shows; this bounds what a rejected list shows.
 MOST_REJECTED = 200
 
@@ -42,115 +43,102 @@ class Search:
         domain: The domain of the company that the search was for.
         rule_name: The rule of the search. None: nothing has been searched yet.
         icp_hash: The hash of its ICP.
-        like: The platform's answer, whose headers are used.
     """
 
     tenant_id: str
     domain: str
     rule_name: str | None
     icp_hash: str
-    like: Answer
 
 
-async def show(request: Request) -> None:
+@endpoint("GET /icp_finder/threads/{thread_id}/candidates")
+async def show(caller: Caller) -> Json:
     """Answer with the candidates of a thread's last search, the rejected ones, and the enrichment."""
-    search = await _find(request)
-    if search is not None:
-        await request.answer(await _view(search), search.like)
+    return await _view(await _find(caller))
 
 
-async def say(request: Request) -> None:
+@endpoint("POST /icp_finder/threads/{thread_id}/feedback")
+async def say(caller: Caller, body: Said) -> Json:
     """Store or forget feedback on a candidate of a thread. A closed thread refuses it."""
-    body = await read_body(request, Said)
-    search = None if body is None else await _find(request, writes=True)
-    if body is None or search is None:
-        return
     from my_agent.icp_finder import feedback, records, shortlist
 
+    search = await _find(caller, writes=True)
     found = []
     if search.rule_name is not None:
         of = {"rule_name": search.rule_name, "icp_hash": search.icp_hash}
         every = await records.best_candidates(search.tenant_id, **of, limit=shortlist.MOST)
         found = [each for each in every if each.candidate.key == body.key]
     if search.rule_name is None or not found:
-        await request.answer(
-            {"detail": "The thread has no such candidate"}, search.like, status=404
-        )
-        return
+        raise HTTPException(404, "The thread has no such candidate")
     said = {"candidate": body.key, "verdict": body.verdict}
-    async with request.writing(FEEDBACK_PUT, **request.names, **said):
+    async with caller.writing(FEEDBACK_PUT, **caller.request.path_params, **said):
         if body.verdict is None:
             await feedback.forget(search.tenant_id, search.rule_name, [body.key])
         else:
             given = (search.tenant_id, search.rule_name, body.verdict, found)
             await feedback.save(*given, reason=body.reason)
-    await request.answer(await _view(search), search.like)
+    return await _view(search)
 
 
-async def scores(request: Request) -> None:
+@endpoint("GET /icp_finder/threads/{thread_id}/scores.csv")
+async def scores(caller: Caller) -> Response:
     """Answer with the scores of a thread's last search as CSV, best first."""
     from my_agent.icp_finder.export import nothing, scores_of
 
-    search = await _find(request)
-    if search is None:
-        return
-    await request.enter(SCORES_EXPORT, **request.names)
+    search = await _find(caller)
     lines = nothing()
     if search.rule_name is not None:
         lines = scores_of(search.domain, (search.tenant_id, search.rule_name, search.icp_hash))
+    return await _exported(caller, lines, "scores.csv")
+
+
+@endpoint("GET /export/latest_scores.csv")
+async def latest_scores(caller: Caller) -> Response:
+    """Answer with the tenant's latest scores as CSV."""
+    # Imported here so that the server starts without loading the ICP finder.
+    from my_agent.icp_finder.export import latest_scores as lines
+
+    return await _exported(caller, lines(caller.tenant), "latest_scores.csv")
+
+
+ROUTES = [latest_scores, show, say, scores]
+
+
+async def _exported(caller: Caller, lines: AsyncIterator[Any], name: str) -> Response:
+    await caller.enter(SCORES_EXPORT, **caller.request.path_params)
     headers = {
-        "content-disposition": 'attachment; filename="scores.csv"',
+        "content-disposition": f'attachment; filename="{name}"',
         "cache-control": "no-store",
     }
-    response = StreamingResponse(lines, media_type="text/csv", headers=headers)
-    await request.respond(response, search.like.headers)
+    return StreamingResponse(lines, media_type="text/csv", headers=headers)
 
 
-ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
-    "GET /icp_finder/threads/{thread_id}/candidates": show,
-    "POST /icp_finder/threads/{thread_id}/feedback": say,
-    "GET /icp_finder/threads/{thread_id}/scores.csv": scores,
-}
+async def _find(caller: Caller, *, writes: bool = False) -> Search:
+    """Find the last search of the caller's thread.
 
-
-async def _find(request: Request, *, writes: bool = False) -> Search | None:
-    """Find the last search of the caller's thread. None: the request has been answered."""
-    thread_id = await find_thread(request, request.names["thread_id"], GRAPH)
-    if thread_id is None:
-        return None
-    if writes and await _is_closed(request, str(thread_id)):
-        return None
-    answer = await request.call("GET", f"/threads/{thread_id}/state")
-    if answer.status != 200:
-        await request.relay(answer)
-        return None
-    platform = request.platform
-    auth = platform.config.sections["auth"] if isinstance(platform, LangGraphPlatform) else None
-    tenant_id = None if auth is None else await tenant_of(auth, request.scope)
-    if tenant_id is None:
-        await request.pass_on()
-        return None
-    values = answer.content["values"] or {}
+    Raises:
+        HTTPException: as `find_thread`; (409) `writes`, and the thread is read-only.
+    """
+    thread = await find_thread(caller, caller.name("thread_id"), GRAPH)
+    if writes:
+        _require_open(thread)
+    values = (await operations.read_state(caller.user, thread["thread_id"]))["values"] or {}
     last, site = values.get("last") or {}, values.get("site") or {}
     return Search(
-        tenant_id,
+        caller.tenant,
         str(site.get("domain") or ""),
         last.get("rule_name"),
         str(last.get("icp_hash") or ""),
-        answer,
     )
 
 
-async def _is_closed(request: Request, thread_id: str) -> bool:
-    """Return whether a thread is read-only. The request has then been answered with 409."""
+def _require_open(thread: Json) -> None:
+    # Imported here because the rules load the list of all domains, which is large.
     from hooks import policy
 
-    found = await request.call("GET", f"/threads/{thread_id}")
-    metadata = found.content["metadata"] if found.status == 200 else {}
-    if not policy.is_governed(metadata) or metadata["status"] == PolicyStatus.OPEN:
-        return False
-    await request.answer(policy.refusal(thread_id, metadata["status"]), found, status=409)
-    return True
+    metadata = thread["metadata"]
+    if policy.is_governed(metadata) and metadata["status"] != PolicyStatus.OPEN:
+        raise Refusal(409, policy.refusal(thread["thread_id"], metadata["status"]))
 
 
 async def _view(search: Search) -> Json:

@@ -9,63 +9,71 @@ import json
 from typing import Any
 from uuid import UUID
 
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
 
 from contexts.policy_status import PolicyStatus
-from server.routes.forwarding import Answer, Request, parse
+from server.routes.endpoint import Caller, Json, Refusal
+from server.routes.policy import content_of, governed
+from threadhold import operations
+from threadhold.host import PassedOn
 
 SEND = ("message/send", "SendMessage")
 STREAM = ("message/stream", "SendStreamingMessage")
 INVALID_PARAMS = -32602
 
 
-async def cron(request: Request, agents: frozenset[str]) -> None:
+@governed("POST /threads/{thread_id}/runs/crons")
+async def cron(caller: Caller) -> ASGIApp:
     """Let the platform create a cron, unless its thread is closed."""
-    found, refusal = await _find_refusal(request, request.names["thread_id"], "cron")
-    if refusal is None:
-        await request.pass_on()
-    else:
-        await request.answer(refusal, found, status=409)
+    refusal = await _find_refusal(caller, caller.name("thread_id"), "cron")
+    if refusal is not None:
+        raise Refusal(409, refusal)
+    return PassedOn(caller.request)
 
 
-async def message(request: Request, agents: frozenset[str]) -> None:
+async def message(caller: Caller) -> ASGIApp:
     """Let the platform answer an A2A call, unless it is a message for a closed thread.
 
     The platform's own answer to a streamed message would name no reason.
     """
-    call = parse(request.body)
+    call = await content_of(caller)
     thread_id = _addressed(call)
-    if thread_id is None:
-        await request.pass_on()
-        return
-    found, refusal = await _find_refusal(request, thread_id, "message")
+    refusal = None if thread_id is None else await _find_refusal(caller, thread_id, "message")
     if refusal is None:
-        await request.pass_on()
-        return
+        return PassedOn(caller.request)
     error = {"code": INVALID_PARAMS, "message": refusal["detail"], "data": refusal}
     body = {"jsonrpc": "2.0", "id": call.get("id"), "error": error}
-    answer: Response = JSONResponse(body)
     if call["method"] in STREAM:
         event = f"event: message\ndata: {json.dumps(body)}\n\n"
-        answer = Response(event, media_type="text/event-stream")
-    await request.respond(answer, found.headers)
+        return Response(event, media_type="text/event-stream")
+    return JSONResponse(body)
 
 
-async def _find_refusal(
-    request: Request, thread_id: str, what: str
-) -> tuple[Answer, dict[str, Any] | None]:
-    """Read a thread on behalf of the caller. Return the answer, and the refusal if it is closed."""
+ROUTES = [
+    cron,
+    governed("POST /a2a/{assistant_id}")(message),
+    governed("POST /a2a/{assistant_id}/")(message),
+]
+
+
+async def _find_refusal(caller: Caller, thread_id: str, what: str) -> Json | None:
+    """Return the refusal of a thread of the caller, if it is closed."""
     # Imported here because the rules load the list of all domains, which is large.
     from hooks import policy
     from hooks.decisions import record_decision
 
-    found = await request.call("GET", f"/threads/{thread_id}")
-    metadata = found.content["metadata"] if found.status == 200 else {}
+    try:
+        metadata = (await operations.read_thread(caller.user, thread_id))["metadata"]
+    except HTTPException:
+        # The platform refuses it, too.
+        return None
     if not policy.is_governed(metadata) or metadata["status"] == PolicyStatus.OPEN:
-        return found, None
+        return None
     status = metadata["status"]
     record_decision("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)
-    return found, policy.refusal(thread_id, status)
+    return policy.refusal(thread_id, status)
 
 
 def _addressed(call: Any) -> str | None:

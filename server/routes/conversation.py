@@ -1,11 +1,12 @@
-"""Conversations: functions that the routes of the conversational graphs share."""
+"""Conversations: what the routes of the conversational graphs share."""
 
 from typing import Any
 from uuid import UUID
 
-from server.routes.forwarding import Answer, Request
+from starlette.exceptions import HTTPException
 
-Json = dict[str, Any]
+from server.routes.endpoint import Caller, Json, Refusal
+from threadhold import operations
 
 UNFINISHED = {
     "error": "Unfinished",
@@ -14,66 +15,59 @@ UNFINISHED = {
 """The error that the client receives if a stream ends before its run."""
 
 
-async def find_thread(request: Request, thread_id: str, graph: str) -> UUID | None:
-    """Find the caller's thread for a conversation with `graph`.
+async def find_thread(caller: Caller, thread_id: str, graph: str) -> Json:
+    """Return the caller's thread for a conversation with `graph`.
 
     Args:
-        request: The request. It is answered if there is no such thread.
+        caller: Who asks.
         thread_id: The id from the client.
         graph: The id of the graph.
 
-    Returns:
-        The thread's id. None: the request has been answered with 404, 409 or the platform's error.
+    Raises:
+        HTTPException: (404) the caller has no such thread; (409) it is of another graph.
     """
-    found = await find_or_new_thread(request, thread_id, graph)
-    if found is None:
-        return None
-    identifier, missing = found
-    if missing is not None:
-        await request.relay(missing)
-        return None
-    return identifier
-
-
-async def find_or_new_thread(
-    request: Request, thread_id: str, graph: str
-) -> tuple[UUID, Answer | None] | None:
-    """Find the caller's thread, or accept the id of a new one.
-
-    Args:
-        request: The request. It is answered if the id cannot be used.
-        thread_id: The id from the client.
-        graph: The id of the graph.
-
-    Returns:
-        The id, and the platform's 404 if the caller has no such thread; another user may have it.
-        None: the request has been answered with 404, 409 or the platform's error.
-    """
-    try:
-        identifier = UUID(thread_id)
-    except ValueError:
-        await request.refuse(404, {"detail": "Thread not found"})
-        return None
-    found = await request.call("GET", f"/threads/{identifier}")
-    if found.status == 404:
-        return identifier, found
-    if found.status != 200:
-        await request.relay(found)
-        return None
-    metadata = found.content["metadata"]
+    found = await operations.read_thread(caller.user, str(as_id(thread_id)))
+    metadata = found["metadata"]
     # Before the first run stores `graph_id`, only the thread policy stores the agent. A thread
     # with neither is open to every graph.
     other = metadata.get("graph_id") or metadata.get("agent") or graph
     if other != graph:
-        detail = f"Thread {identifier} belongs to the graph {other!r}, not to {graph!r}"
-        await request.answer({"error": "other_graph", "detail": detail}, found, status=409)
-        return None
-    return identifier, None
+        detail = f"Thread {found['thread_id']} belongs to the graph {other!r}, not to {graph!r}"
+        raise Refusal(409, {"error": "other_graph", "detail": detail})
+    return found
+
+
+async def is_new(caller: Caller, thread_id: str, graph: str) -> bool:
+    """Return whether the caller has no thread with this id; another user may have it.
+
+    Raises:
+        HTTPException: (404) it is no id; (409) the thread is of another graph.
+    """
+    as_id(thread_id)
+    try:
+        await find_thread(caller, thread_id, graph)
+    except HTTPException as error:
+        if error.status_code != 404:
+            raise
+        return True
+    return False
+
+
+def as_id(thread_id: str) -> UUID:
+    """Return the id of a thread that a client names.
+
+    Raises:
+        HTTPException: (404) it is no id.
+    """
+    try:
+        return UUID(thread_id)
+    except ValueError as error:
+        raise HTTPException(404, "Thread not found") from error
 
 
 def text_of(message: Json) -> str:
     """Return the text of a message. Its content is a text or a list of blocks."""
-    content = message["content"]
+    content: Any = message["content"]
     if isinstance(content, str):
         return content
     return "".join(block.get("text", "") for block in content if block.get("type") == "text")

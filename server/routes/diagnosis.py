@@ -7,62 +7,69 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
-from urllib.parse import parse_qs
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from my_agent.user import LOCAL, User
 from server.operations import NOTE_ADD, REPORT_EXPORT
-from server.project import has_our_identity
-from server.routes.conversation import Json, find_thread
-from server.routes.forwarding import Answer, Request, read_body
-from threadhold import LangGraphPlatform
+from server.routes.conversation import find_thread
+from server.routes.endpoint import Caller, Json, Refusal, endpoint
+from threadhold import operations
 from threadhold.host import resume_event, wait_end
 
 T = TypeVar("T")
-Query = TypeVar("Query", bound=BaseModel)
 
 GRAPH = "diagnosis"
 # Seconds between checks of a follower's rights, and between heartbeats.
 RECHECK_SECONDS, HEARTBEAT_SECONDS = 2.0, 15.0
-REFUSALS = (401, 403, 404)
 _PAGE, _LARGEST_PAGE = 200, 1000
 _LARGEST_SEQ = 2**53
-_Handler = Callable[["Access"], Awaitable[None]]
+_NO_STORE = {"cache-control": "no-store"}
 
 
-class Access(NamedTuple):
-    """An authorized request for a session.
+class Session(NamedTuple):
+    """A session that the caller may read.
 
     Attributes:
-        request: the request.
-        session: the id of the session.
-        user: the authenticated user.
-        like: an answer of the platform, whose headers the answers have.
+        caller: Who asks.
+        id: The id of the session, which is that of its thread.
     """
 
-    request: Request
-    session: str
-    user: User
-    like: Answer
+    caller: Caller
+    id: str
 
-    async def answer(self, content: Any, *, status: int = 200, seq: int | None = None) -> None:
-        """Answer with JSON. `seq` becomes the ETag, for a later `If-Match`."""
-        await self.respond(JSONResponse(content, status), seq=seq)
+    @property
+    def tenant(self) -> str:
+        """The tenant of the session."""
+        return self.caller.tenant
 
-    async def respond(self, response: Response, *, seq: int | None = None) -> None:
-        """Send a response with the platform's headers."""
-        if seq is not None:
-            response.headers["etag"] = f'"{seq}"'
-        response.headers["cache-control"] = "no-store"
-        await self.request.respond(response, self.like.headers)
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Read the tables of the sessions."""
+        return await self._run(work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Write the tables of the sessions."""
+        return await self._run(work, write=True)
+
+    async def _run(self, work: Callable[[Connection], T], *, write: bool = False) -> T:
+        from my_agent.database import database
+        from my_agent.diagnosis.upcasting import UnknownEvent
+
+        store = await asyncio.to_thread(database)
+        try:
+            return await store.run(work, self.tenant, write=write)
+        except UnknownEvent as error:
+            # A newer release has written it. A state without it would be wrong.
+            raise Refusal(
+                409, {"error": "unknown_event", "detail": str(error)}, _NO_STORE
+            ) from error
 
 
 class StateQuery(BaseModel):
@@ -100,123 +107,108 @@ class Notes(BaseModel):
     events: Annotated[list[Note], Field(max_length=100)]
 
 
-async def state(access: Access) -> None:
+@endpoint("GET /diagnosis/{thread_id}/state")
+async def state(caller: Caller, query: StateQuery) -> Response:
     """Answer with the state of a session, now or at a moment, and the event that it stands for."""
     from my_agent.diagnosis import log
     from my_agent.diagnosis.reading.record import micros
 
-    query = await _query(access, StateQuery)
-    if query is None:
-        return
+    session = await _find(caller)
     if query.at is not None and query.at_seq is not None:
-        await access.answer({"detail": "Give either at or at_seq"}, status=422)
-        return
+        raise HTTPException(422, "Give either at or at_seq")
     when = query.at
     at = None if when is None else micros(when if when.tzinfo else when.replace(tzinfo=UTC))
-    found = await _read(
-        access,
-        lambda conn: log.moment(
-            conn, access.user.tenant_id, access.session, at=at, at_seq=query.at_seq
-        ),
+    found = await session.read(
+        lambda conn: log.moment(conn, session.tenant, session.id, at=at, at_seq=query.at_seq)
     )
-    body = {"session_id": access.session, "seq": found.seq, "state": _shown_state(found.state)}
-    await access.answer(body, seq=found.seq)
+    body = {"session_id": session.id, "seq": found.seq, "state": _shown_state(found.state)}
+    return _answer(body, seq=found.seq)
 
 
-async def events(access: Access) -> None:
+@endpoint("GET /diagnosis/{thread_id}/events")
+async def events(caller: Caller, query: PageQuery) -> Response:
     """Answer with a page of events; with `Accept: text/event-stream`, follow them as they come."""
     from my_agent.diagnosis import log
 
-    query = await _query(access, PageQuery)
-    if query is None:
-        return
-    headers = dict(access.request.scope["headers"])
-    accepted = headers.get(b"accept", b"").lower()
+    session = await _find(caller)
     # A client that takes both gets the page, which ends.
-    if b"text/event-stream" in accepted and b"application/json" not in accepted:
-        await _follow(access, query.after, headers.get(b"last-event-id", b""))
-        return
+    if caller.accepts("text/event-stream") and not caller.accepts("application/json"):
+        start = query.after if query.after is not None else _seq(caller.header("last-event-id"))
+        return _follow(session, start or 0)
     after = query.after or 0
-    tenant, session, limit = access.user.tenant_id, access.session, query.limit
-    found, last = await _read(
-        access,
+    found, last = await session.read(
         lambda conn: (
-            log.page(conn, tenant, session, after=after, count=limit),
-            log.last_seq(conn, tenant, session),
-        ),
+            log.page(conn, session.tenant, session.id, after=after, count=query.limit),
+            log.last_seq(conn, session.tenant, session.id),
+        )
     )
     shown = [_shown(each) for each in found]
     following = found[-1].seq if found and found[-1].seq < last else None
-    body = {"session_id": session, "events": shown, "last_seq": last, "next": following}
-    await access.answer(body, seq=last)
+    body = {"session_id": session.id, "events": shown, "last_seq": last, "next": following}
+    return _answer(body, seq=last)
 
 
-async def timeline(access: Access) -> None:
+@endpoint("GET /diagnosis/{thread_id}/timeline")
+async def timeline(caller: Caller, query: PageQuery) -> Response:
     """Answer with the timeline of a page of events, in the order of the incident."""
     from my_agent.diagnosis import log
     from my_agent.diagnosis.fold import timeline_entry
     from my_agent.diagnosis.upcasting import current
 
-    query = await _query(access, PageQuery)
-    if query is None:
-        return
-    after, limit = query.after or 0, query.limit
-    found = await _read(
-        access,
-        lambda conn: log.page(
-            conn, access.user.tenant_id, access.session, after=after, count=limit
-        ),
-    )
-    entries = [
-        entry
-        for each in found
-        for entry in [
+    session = await _find(caller)
+
+    def read(conn: Connection) -> tuple[list[Json], int | None]:
+        found = log.page(
+            conn, session.tenant, session.id, after=query.after or 0, count=query.limit
+        )
+        entries = [
             timeline_entry(
                 each.seq, each.type, current(each.type, each.version, each.data), each.at
             )
+            for each in found
         ]
-        if entry is not None
-    ]
+        following = found[-1].seq if len(found) == query.limit else None
+        return [each for each in entries if each is not None], following
+
+    entries, following = await session.read(read)
     entries.sort(key=lambda each: (each["when"], each["seq"]))
     shown = [{**each, "when": _iso(each["when"])} for each in entries]
-    following = found[-1].seq if len(found) == limit else None
-    await access.answer({"session_id": access.session, "entries": shown, "next": following})
+    return _answer({"session_id": session.id, "entries": shown, "next": following})
 
 
-async def report(access: Access) -> None:
+@endpoint("GET /diagnosis/{thread_id}/report")
+async def report(caller: Caller) -> Response:
     """Answer with the report of a session in Markdown."""
     from my_agent.diagnosis import log
     from my_agent.diagnosis.report import render
 
-    found = await _read(
-        access, lambda conn: log.moment(conn, access.user.tenant_id, access.session)
-    )
-    await access.request.enter(REPORT_EXPORT, **access.request.names)
-    text = render(access.session, found.state, found.state["timeline"])
-    await access.respond(PlainTextResponse(text, media_type="text/markdown"), seq=found.seq)
+    session = await _find(caller)
+    found = await session.read(lambda conn: log.moment(conn, session.tenant, session.id))
+    await caller.enter(REPORT_EXPORT, **caller.request.path_params)
+    text = render(session.id, found.state, found.state["timeline"])
+    headers = {**_NO_STORE, "etag": f'"{found.seq}"'}
+    return PlainTextResponse(text, media_type="text/markdown", headers=headers)
 
 
-async def add_notes(access: Access) -> None:
+@endpoint("POST /diagnosis/{thread_id}/events", acts_again=True)
+async def add_notes(caller: Caller, body: Notes) -> Response:
     """Append notes, if the session is at the event that `If-Match` names."""
     from my_agent.diagnosis import following, log
     from my_agent.diagnosis.events import NoteAdded, new
 
-    body = await read_body(access.request, Notes)
-    if body is None:
-        return
-    given = dict(access.request.scope["headers"]).get(b"if-match")
+    session = await _find(caller)
+    given = caller.request.headers.get("if-match")
     expected = None if given is None else _seq(given)
     if given is None or expected is None:
-        status = 428 if given is None else 422
         detail = "Name the last event that you know: If-Match: SEQ, as in the ETag of the state"
-        await access.answer({"error": "if_match", "detail": detail}, status=status)
-        return
-    notes = [new(NoteAdded(author=access.user.user_id[:80], text=e.text)) for e in body.events]
-    tenant, session = access.user.tenant_id, access.session
+        status = 428 if given is None else 422
+        raise Refusal(status, {"error": "if_match", "detail": detail}, _NO_STORE)
+    author = caller.person.user_id[:80]
+    notes = [new(NoteAdded(author=author, text=each.text)) for each in body.events]
     try:
-        async with access.request.writing(NOTE_ADD, thread_id=session, notes=len(notes)):
-            done = await _write(
-                access, lambda conn: log.append(conn, tenant, session, notes, expected=expected)
+        async with caller.writing(NOTE_ADD, thread_id=session.id, notes=len(notes)):
+            done = await session.write(
+                lambda conn: log.append(conn, session.tenant, session.id, notes, expected=expected)
             )
     except log.Conflict as error:
         refusal = {
@@ -225,104 +217,60 @@ async def add_notes(access: Access) -> None:
             "current": error.current,
             "expected": error.expected,
         }
-        await access.answer(refusal, status=412, seq=error.current)
-        return
-    following.wake(tenant, session)
-    status = 201 if notes else 200
-    await access.answer({"session_id": session, "seq": done.seq}, status=status, seq=done.seq)
+        return _answer(refusal, status=412, seq=error.current)
+    following.wake(session.tenant, session.id)
+    added = {"session_id": session.id, "seq": done.seq}
+    return _answer(added, status=201 if notes else 200, seq=done.seq)
 
 
-async def replay(access: Access) -> None:
+@endpoint("POST /diagnosis/{thread_id}/replay")
+async def replay(caller: Caller) -> Response:
     """Rebuild the state from all events, and compare it with the stored one and the graph's."""
     from my_agent.diagnosis.verify import verify
 
-    found = await access.request.call("GET", f"/threads/{access.session}/state")
-    if found.status != 200:
-        await access.request.relay(found)
-        return
-    live = (found.content["values"] or {}).get("diagnosis")
-    verdict = await _read(
-        access, lambda conn: verify(conn, access.user.tenant_id, access.session, live)
-    )
-    await access.answer({"session_id": access.session, **verdict._asdict()}, seq=verdict.seq)
+    session = await _find(caller)
+    found = await operations.read_state(caller.user, session.id)
+    live = (found["values"] or {}).get("diagnosis")
+    verdict = await session.read(lambda conn: verify(conn, session.tenant, session.id, live))
+    return _answer({"session_id": session.id, **verdict._asdict()}, seq=verdict.seq)
 
 
-def _authorized(handler: _Handler) -> Callable[[Request], Awaitable[None]]:
-    """Return a handler that first lets the platform check that the caller may read the thread."""
-
-    async def handle(request: Request) -> None:
-        # Imported here because the import loads the graph, which other projects do not have.
-        from my_agent.diagnosis.upcasting import UnknownEvent
-
-        thread = await find_thread(request, request.names["thread_id"], GRAPH)
-        if thread is None:
-            return
-        like = await request.call("GET", f"/threads/{thread}")
-        if like.status != 200:
-            await request.relay(like)
-            return
-        user = await _user(request)
-        if user is None:
-            # The project has its own authentication, whose tenants are unknown.
-            await request.pass_on()
-            return
-        access = Access(request, str(thread), user, like)
-        try:
-            await handler(access)
-        except UnknownEvent as error:
-            # A newer release has written it. A state without it would be wrong.
-            detail = {"error": "unknown_event", "detail": str(error)}
-            await access.answer(detail, status=409)
-
-    handle.__doc__ = handler.__doc__
-    return handle
+ROUTES = [state, events, timeline, report, add_notes, replay]
 
 
-ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
-    "GET /diagnosis/{thread_id}/state": _authorized(state),
-    "GET /diagnosis/{thread_id}/events": _authorized(events),
-    "GET /diagnosis/{thread_id}/timeline": _authorized(timeline),
-    "GET /diagnosis/{thread_id}/report": _authorized(report),
-    "POST /diagnosis/{thread_id}/events": _authorized(add_notes),
-    "POST /diagnosis/{thread_id}/replay": _authorized(replay),
-}
+async def _find(caller: Caller) -> Session:
+    """Return the session of a request, whose thread the caller may read."""
+    thread = await find_thread(caller, caller.name("thread_id"), GRAPH)
+    return Session(caller, thread["thread_id"])
 
 
-async def _user(request: Request) -> User | None:
-    platform = request.platform
-    if not isinstance(platform, LangGraphPlatform):
-        return None
-    auth = platform.config.sections["auth"]
-    if not has_our_identity(auth):
-        return None if auth else LOCAL
-    # Imported here: other projects do not need the package cryptography.
-    from hooks.identity import authenticator
-
-    found = await authenticator().identify(request.scope)
-    return User(found["tenant_id"], found["identity"])
+def _answer(content: Json, *, status: int = 200, seq: int | None = None) -> Response:
+    """Return an answer. `seq` becomes the ETag, for a later `If-Match`."""
+    tag = {} if seq is None else {"etag": f'"{seq}"'}
+    return JSONResponse(content, status, {**_NO_STORE, **tag})
 
 
-async def _follow(access: Access, after: int | None, last: bytes) -> None:
+def _follow(session: Session, start: int) -> Response:
     from my_agent.diagnosis.following import TooManyFollowers, counted
     from my_agent.diagnosis.settings import DiagnosisSettings
 
-    start = after if after is not None else _seq(last) or 0
     most = DiagnosisSettings.from_environment().max_followers
-    count = counted(access.user.tenant_id, most)
+    count = ExitStack()
     try:
-        count.__enter__()
-    except TooManyFollowers:
+        count.enter_context(counted(session.tenant, most))
+    except TooManyFollowers as error:
         detail = f"At most {most} streams can follow sessions at once: close one"
-        await access.answer({"detail": detail}, status=429)
-        return
-    try:
-        stream = StreamingResponse(_sent(access, start), media_type="text/event-stream")
-        await access.respond(stream)
-    finally:
-        count.__exit__(None, None, None)
+        raise HTTPException(429, detail, _NO_STORE) from error
+
+    class Followed(StreamingResponse):
+        async def __call__(self, *arguments: Any) -> None:
+            with count:
+                await super().__call__(*arguments)
+
+    return Followed(_sent(session, start), media_type="text/event-stream", headers=_NO_STORE)
 
 
-async def _sent(access: Access, after: int) -> AsyncIterator[bytes]:
+async def _sent(session: Session, after: int) -> AsyncIterator[bytes]:
     """Yield the events as server-sent events, until the caller may no longer read them."""
     from my_agent.database import database
     from my_agent.diagnosis.following import follow
@@ -331,12 +279,12 @@ async def _sent(access: Access, after: int) -> AsyncIterator[bytes]:
     checked = beaten = clock()
     yield b": following\n\n"
     store = await asyncio.to_thread(database)
-    ending = asyncio.create_task(wait_end(UUID(access.session)))
+    ending = asyncio.create_task(wait_end(UUID(session.id)))
     is_last, last = False, after
     async with AsyncExitStack() as stack:
         stack.callback(ending.cancel)
         pages = await stack.enter_async_context(
-            aclosing(follow(store, access.user.tenant_id, access.session, after))
+            aclosing(follow(store, session.tenant, session.id, after))
         )
         async for page in pages:
             if page:
@@ -346,53 +294,32 @@ async def _sent(access: Access, after: int) -> AsyncIterator[bytes]:
                     for each in page
                 )
             elif is_last:
-                yield resume_event(access.request.scope["path"], str(last))
+                yield resume_event(session.caller.request.scope["path"], str(last))
                 return
             # The process stops, and the next empty page is the last one.
             is_last = ending.done()
             now = clock()
             if now - checked > RECHECK_SECONDS:
                 checked = now
-                found = await access.request.call("GET", f"/threads/{access.session}")
-                if found.status in REFUSALS:
+                if not await _may_read(session):
                     return
             if now - beaten > HEARTBEAT_SECONDS:
                 beaten = now
                 yield b": heartbeat\n\n"
 
 
-async def _read(access: Access, work: Callable[[Connection], T]) -> T:
-    from my_agent.database import database
-
-    store = await asyncio.to_thread(database)
-    return await store.run(work, access.user.tenant_id)
-
-
-async def _write(access: Access, work: Callable[[Connection], T]) -> T:
-    from my_agent.database import database
-
-    store = await asyncio.to_thread(database)
-    return await store.run(work, access.user.tenant_id, write=True)
-
-
-async def _query(access: Access, model: type[Query]) -> Query | None:
-    """Parse the query of a request. If it is invalid, answer with 422 and return None."""
-    raw = parse_qs(access.request.scope["query_string"].decode("latin-1"))
+async def _may_read(session: Session) -> bool:
     try:
-        return model.model_validate({name: values[-1] for name, values in raw.items()})
-    except (ValidationError, OverflowError) as error:
-        names = (
-            [f"{each['loc'][0]}: {each['msg']}" for each in error.errors()]
-            if isinstance(error, ValidationError)
-            else ["at: is out of range"]
-        )
-        await access.answer({"detail": "; ".join(names)}, status=422)
-        return None
+        await session.caller.user.check()
+        await operations.read_thread(session.caller.user, session.id)
+    except HTTPException as error:
+        return error.status_code not in (401, 403, 404)
+    return True
 
 
-def _seq(header: bytes) -> int | None:
+def _seq(header: str) -> int | None:
     """Return the number in an ETag or an event's id, or None."""
-    text = header.decode("latin-1").strip().removeprefix("W/").strip('"')
+    text = header.strip().removeprefix("W/").strip('"')
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 

@@ -1,25 +1,17 @@
 """Event streams: translate the stream of a run into the events of a product."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
 
-from langgraph_sdk.schema import StreamPart
-from langgraph_sdk.sse import BytesLineDecoder, SSEDecoder
-from starlette.types import Message
+from starlette.responses import Response
 
-from server.routes.forwarding import Answer, Request
-
-CONTENT_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
-# The platform's heartbeats are passed on, so that proxies keep an idle connection open.
-HEARTBEAT = b": heartbeat\n\n"
-# The last event of a stream that a stopping server ends.
-RESUME = "resume"
+from server.routes.endpoint import Caller
+from threadhold import operations
+from threadhold.operations import Part, RunStream
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One event for the client. `data` is sent as JSON."""
 
     name: str
@@ -36,7 +28,7 @@ class Translator(Protocol):
     def begin(self, thread_id: str, run_id: str) -> Iterable[Event]:
         """Return the first events, after the platform has accepted the run."""
 
-    def follow(self, part: StreamPart) -> Iterable[Event]:
+    def follow(self, part: Part) -> Iterable[Event]:
         """Return the events for one event of the run."""
 
     def end(self) -> Iterable[Event]:
@@ -44,71 +36,28 @@ class Translator(Protocol):
 
 
 async def stream_run(
-    request: Request, path: str, run: dict[str, Any], translator: Translator
-) -> None:
-    """Start a run and answer with its translated stream.
-
-    A refusal of the platform is passed on unchanged. If the client disconnects, the run continues.
+    caller: Caller, thread_id: str, run: Mapping[str, Any], translator: Translator
+) -> Response:
+    """Start a run and answer with its translated stream. The run goes on without the client.
 
     Args:
-        request: The request to answer.
-        path: `/threads/{thread_id}/runs/stream`.
-        run: The body of the request to `path`.
+        caller: Who asks.
+        thread_id: The thread.
+        run: As for `operations.stream_run`.
         translator: Translates the run's events.
+
+    Raises:
+        HTTPException: the platform refuses the run.
     """
-    stream = _TranslatedStream(request, translator)
-    body = {"on_disconnect": "continue", **run}
-    if request.header(b"idempotency-key"):
-        # A repeated request gets the stream from its beginning.
-        body["stream_resumable"] = True
-    await request.forward("POST", path, body, stream.take)
+    stream = await operations.stream_run(caller.user, thread_id, run)
+    return stream.answer(_translated(stream, translator))
 
 
-class _TranslatedStream:
-    """Receives the ASGI messages of the platform's stream and sends the translated ones."""
-
-    def __init__(self, request: Request, translator: Translator) -> None:
-        self._request = request
-        self._translator = translator
-        self._lines = BytesLineDecoder()
-        self._events = SSEDecoder()
-        self._refused = False
-
-    async def take(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._refused = message["status"] != 200
-            if not self._refused:
-                await self._begin(message)
-                return
-        if self._refused:
-            await self._request.send(message)
-            return
-        more = message.get("more_body", False)
-        body = b"".join(map(self._translate, self._lines.decode(message.get("body", b""))))
-        body += b"" if more else _encode(self._translator.end())
-        if body or not more:
-            await self._send(body, more)
-
-    async def _begin(self, message: Message) -> None:
-        answer = Answer([message])
-        await self._request.send({**message, "headers": [*answer.headers, CONTENT_TYPE]})
-        await self._send(_encode(self._translator.begin(*answer.run)), True)
-
-    def _translate(self, line: bytes | bytearray | memoryview) -> bytes:
-        text = bytes(line)
-        if text.startswith(b":"):
-            return HEARTBEAT
-        part = self._events.decode(text)
-        if part is None:
-            return b""
-        if part.event == RESUME:
-            # The server stops. The run goes on, and its own events are at this path.
-            return Event(RESUME, part.data).encode()
-        return _encode(self._translator.follow(part))
-
-    async def _send(self, body: bytes, more: bool) -> None:
-        await self._request.send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-def _encode(events: Iterable[Event]) -> bytes:
-    return b"".join(event.encode() for event in events)
+async def _translated(stream: RunStream, translator: Translator) -> AsyncIterator[Event]:
+    for event in translator.begin(stream.run.thread_id, stream.run.run_id):
+        yield event
+    async for part in stream.parts():
+        for event in translator.follow(part):
+            yield event
+    for event in translator.end():
+        yield event

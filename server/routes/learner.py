@@ -4,20 +4,19 @@
 the mistakes that are due, and `POST /tutor/exercises/{mistake_id}` answers one.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
+from starlette.exceptions import HTTPException
 
-from my_agent.user import LOCAL, User
+from my_agent.user import User
 from server.operations import EXERCISE_ANSWER, MISTAKE_DELETE, PROFILE_DELETE, PROFILE_UPDATE
-from server.project import has_our_identity
-from server.routes.conversation import Json
-from server.routes.forwarding import Answer, Request, read_body
-from threadhold import LangGraphPlatform
+from server.routes.endpoint import Caller, Json, endpoint
 from threadhold.gate import Operation
 
 # Mistakes of a profile, and exercises of an answer.
@@ -43,7 +42,8 @@ class Given(BaseModel):
     answer: str | None = Field(max_length=1000)
 
 
-async def show(request: Request) -> None:
+@endpoint("GET /tutor/profile")
+async def show(caller: Caller) -> Json:
     """Answer with everything that is stored about the caller."""
     from my_agent.tutor import learner
 
@@ -57,48 +57,48 @@ async def show(request: Request) -> None:
             ],
         }
 
-    await _answer(request, read)
+    return await _run(caller, read)
 
 
-async def change(request: Request) -> None:
+@endpoint("PATCH /tutor/profile")
+async def change(caller: Caller, body: Change) -> Json:
     """Set or forget the level and the native language."""
     from my_agent.tutor import learner
-
-    body = await read_body(request, Change)
-    if body is None:
-        return
 
     def write(connection: Connection, user: User) -> Json:
         values = body.model_dump(exclude_unset=True)
         learner.change(connection, user, values)
         return dict(learner.find(connection, user))
 
-    await _answer(request, write, PROFILE_UPDATE)
+    return await _run(caller, write, PROFILE_UPDATE)
 
 
-async def erase(request: Request) -> None:
+@endpoint("DELETE /tutor/profile")
+async def erase(caller: Caller) -> Json:
     """Erase everything that is stored about the caller. The threads stay."""
     from my_agent.tutor import learner
 
     def write(connection: Connection, user: User) -> Json:
         return {"erased_mistakes": learner.forget(connection, user)}
 
-    await _answer(request, write, PROFILE_DELETE)
+    return await _run(caller, write, PROFILE_DELETE)
 
 
-async def erase_mistake(request: Request) -> None:
+@endpoint("DELETE /tutor/profile/mistakes/{mistake_id}")
+async def erase_mistake(caller: Caller) -> Json:
     """Erase one mistake, and its exercise."""
     from my_agent.tutor import learner
 
-    name = request.names["mistake_id"]
+    name = caller.name("mistake_id")
 
     def write(connection: Connection, user: User) -> Json | None:
         return {"erased_mistakes": 1} if learner.forget_mistake(connection, user, name) else None
 
-    await _answer(request, write, MISTAKE_DELETE)
+    return await _run(caller, write, MISTAKE_DELETE)
 
 
-async def exercises(request: Request) -> None:
+@endpoint("GET /tutor/exercises")
+async def exercises(caller: Caller) -> Json:
     """Answer with the exercises that are due, the one that is due longest first."""
     from my_agent.tutor import learner
 
@@ -112,17 +112,15 @@ async def exercises(request: Request) -> None:
             ],
         }
 
-    await _answer(request, read)
+    return await _run(caller, read)
 
 
-async def practise(request: Request) -> None:
+@endpoint("POST /tutor/exercises/{mistake_id}", acts_again=True)
+async def practise(caller: Caller, body: Given) -> Json:
     """Grade an answer to an exercise, and say when the exercise comes again."""
     from my_agent.tutor import exercises as practice
 
-    body = await read_body(request, Given)
-    if body is None:
-        return
-    name = request.names["mistake_id"]
+    name = caller.name("mistake_id")
 
     def write(connection: Connection, user: User) -> Json | None:
         graded = practice.answer(connection, user, name, body.answer, datetime.now(UTC))
@@ -137,80 +135,39 @@ async def practise(request: Request) -> None:
             "due": graded.due.isoformat(),
         }
 
-    await _answer(request, write, EXERCISE_ANSWER)
+    return await _run(caller, write, EXERCISE_ANSWER)
 
 
-ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
-    "GET /tutor/profile": show,
-    "PATCH /tutor/profile": change,
-    "DELETE /tutor/profile": erase,
-    "DELETE /tutor/profile/mistakes/{mistake_id}": erase_mistake,
-    "GET /tutor/exercises": exercises,
-    "POST /tutor/exercises/{mistake_id}": practise,
-}
+ROUTES = [show, change, erase, erase_mistake, exercises, practise]
 
 
-async def _answer(
-    request: Request,
+async def _run(
+    caller: Caller,
     work: Callable[[Connection, User], Json | None],
     operation: Operation | None = None,
-) -> None:
-    """Answer with the result of `work` for the caller; 404 for None.
+) -> Json:
+    """Return the result of `work` for the caller.
 
     Args:
-        request: The request.
+        caller: Who asks.
         work: Reads or writes the caller's rows.
         operation: What it writes; None if it reads.
+
+    Raises:
+        HTTPException: (404) `work` has found nothing.
     """
     # Imported here so that the server starts without loading the tutor.
-    import asyncio
-
     from my_agent.database import database
 
-    # A request to the platform checks the caller's rights. A refusal is passed on unchanged.
-    probe = await request.call("POST", "/threads/count", {})
-    if probe.status != 200:
-        await request.relay(probe)
-        return
-    user = await _caller(request)
-    if user is None:
-        await request.pass_on()
-        return
-    opened = await asyncio.to_thread(database)
-    async with nullcontext() if operation is None else request.writing(operation, **request.names):
+    opened, user = await asyncio.to_thread(database), caller.person
+    names = caller.request.path_params
+    async with nullcontext() if operation is None else caller.writing(operation, **names):
         found = await opened.run(
             lambda each: work(each, user), user.tenant_id, write=operation is not None
         )
-    await _respond(request, found, probe)
-
-
-async def _respond(request: Request, found: Json | None, like: Answer) -> None:
     if found is None:
-        await request.answer({"detail": "You have no such mistake"}, like, status=404)
-    else:
-        await request.answer(found, like)
-
-
-async def _caller(request: Request) -> User | None:
-    """Return the caller of a request that the platform has accepted.
-
-    None: the caller has no tenant, or the project has its own authentication, whose tenants are
-    unknown.
-    """
-    platform = request.platform
-    auth: Any = (
-        platform.config.sections["auth"] if isinstance(platform, LangGraphPlatform) else None
-    )
-    if auth is None:
-        return None
-    if has_our_identity(auth):
-        # Imported here: other projects do not need the package cryptography.
-        from hooks.identity import authenticator
-
-        known = await authenticator().identify(request.scope)
-        tenant = known["tenant_id"]
-        return User(str(tenant), str(known["identity"])) if tenant else None
-    return None if auth else LOCAL
+        raise HTTPException(404, "You have no such mistake")
+    return found
 
 
 def _mistake(each: Any) -> Json:

@@ -7,22 +7,22 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from server.operations import PROJECT_CREATE, PROJECT_UPDATE, REPORT_EXPORT
-from server.routes.conversation import Json, find_thread
-from server.routes.export import tenant_of
-from server.routes.forwarding import Answer, Request, read_body
-from threadhold import LangGraphPlatform
+from server.routes.conversation import find_thread
+from server.routes.endpoint import Caller, Json, Refusal, endpoint
+from threadhold import operations
 from threadhold.gate import own_write
 
 if TYPE_CHECKING:
-    from my_agent.research.projects import Key, Project
+    from my_agent.research.projects import Key, Project, Status
 
 GRAPH = "research"
 logger = logging.getLogger(__name__)
@@ -63,11 +63,9 @@ class Resume(_Limited):
     """New limits for the rest of the project."""
 
 
-async def start(request: Request) -> None:
+@endpoint("POST /research")
+async def start(caller: Caller, body: Start) -> Response:
     """Start a project. If the project exists, answer with its progress."""
-    body = await read_body(request, Start)
-    if body is None:
-        return
     # Imported here so that the server starts without loading the graph.
     from my_agent.research import projects
     from my_agent.research.nodes.begin import BadQuestion, checked
@@ -75,132 +73,117 @@ async def start(request: Request) -> None:
     try:
         question = checked({"question": body.question})
     except BadQuestion as error:
-        await request.refuse(422, {"detail": f"question: {error}"})
-        return
-    project_id = body.project_id or uuid4()
-    tenant_id, probe = await _tenant(request)
-    if tenant_id is None:
-        return
-    key = projects.Key(tenant_id, str(project_id))
+        raise HTTPException(422, f"question: {error}") from error
+    project_id = str(body.project_id or uuid4())
+    key = projects.Key(caller.tenant, project_id)
     known = None if body.project_id is None else await projects.find(key)
-    if known is not None and known.question != question:
-        # The thread may be another user's, of which this one learns nothing.
-        if await _find(request, str(project_id)) is not None:
-            detail = "The project has another question: start a new project for this one"
-            await request.refuse(409, {"error": "other_question", "detail": detail})
-        return
     if known is not None:
-        await progress(request, str(project_id))
-        return
+        # The thread may be another user's, of which this one learns nothing.
+        found = await _find(caller, project_id)
+        if known.question != question:
+            detail = "The project has another question: start a new project for this one"
+            raise Refusal(409, {"error": "other_question", "detail": detail})
+        return await _shown(caller, found)
     # The project's row is made by its first run: a thread that another user has is refused first.
-    run = _run(question, body.limits, create=True)
-    made = await request.call("POST", f"/threads/{project_id}/runs", run)
-    if made.status == 409 and body.project_id is not None:
-        await progress(request, str(project_id))
-        return
-    if made.status != 200:
-        await request.relay(made)
-        return
+    try:
+        made = await operations.start_run(
+            caller.user, project_id, _run(question, body.limits, create=True)
+        )
+    except HTTPException as error:
+        if error.status_code != 409 or body.project_id is None:
+            raise
+        return await _shown(caller, await _find(caller, project_id))
     # That of the first request, if this one repeats it.
-    key = projects.Key(tenant_id, str(made.content["thread_id"]))
-    async with request.writing(PROJECT_CREATE, project_id=key.project_id):
+    key = projects.Key(caller.tenant, made.thread_id)
+    async with caller.writing(PROJECT_CREATE, project_id=key.project_id):
         await projects.create(key, question)
-    await _show(request, key, made if probe is None else probe, status=201)
+    return await _shown(caller, key, status=201)
 
 
-async def progress(request: Request, project_id: str | None = None) -> None:
+@endpoint("GET /research/{project_id}/progress")
+async def progress(caller: Caller) -> Response:
     """Answer with the progress of a project."""
-    found = await _find(request, project_id)
-    if found is not None:
-        await _show(request, *found)
+    return await _shown(caller, await _find(caller))
 
 
-async def report(request: Request) -> None:
+@endpoint("GET /research/{project_id}/report")
+async def report(caller: Caller) -> Response:
     """Answer with the report: JSON with its Markdown, or Markdown or HTML if the client asks so."""
-    found = await _find(request)
-    if found is None:
-        return
-    key, probe = found
     from my_agent.research.model import Report, from_dict
     from my_agent.research.report import html, markdown
 
-    values = await _values(request, key)
-    if values is None:
-        return
-    content = values.get("report")
+    key = await _find(caller)
+    content = (await _values(caller, key)).get("report")
     if content is None:
-        project = await _settled(request, key)
+        project = await _settled(caller, key)
         detail = f"There is no report: the project is {project.status if project else 'queued'}"
-        await request.answer({"error": "no_report", "detail": detail}, probe, status=409)
-        return
+        raise Refusal(409, {"error": "no_report", "detail": detail})
     made = from_dict(Report, content)
-    kind = _accepted(request)
+    kind = _accepted(caller)
     if kind == "application/json":
-        body = {"report": content, "markdown": markdown.render(made)}
-        await request.answer(body, probe)
-        return
-    await request.enter(REPORT_EXPORT, **request.names)
-    response: Response = PlainTextResponse(markdown.render(made), media_type="text/markdown")
-    if kind == "text/html":
-        # The page holds words of foreign pages: nothing in it may run or load.
-        response = HTMLResponse(
-            html.render(made),
-            headers={
-                "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
-                "img-src data:; sandbox",
-                "x-content-type-options": "nosniff",
-            },
-        )
-    await request.respond(response, probe.headers)
+        return JSONResponse({"report": content, "markdown": markdown.render(made)})
+    await caller.enter(REPORT_EXPORT, **caller.request.path_params)
+    if kind == "text/markdown":
+        return PlainTextResponse(markdown.render(made), media_type=kind)
+    # The page holds words of foreign pages: nothing in it may run or load.
+    return HTMLResponse(
+        html.render(made),
+        headers={
+            "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
+            "img-src data:; sandbox",
+            "x-content-type-options": "nosniff",
+        },
+    )
 
 
-async def state(request: Request) -> None:
+@endpoint("GET /research/{project_id}/state")
+async def state(caller: Caller) -> Json:
     """Answer with the snapshot of a project: results, pages with their texts, analysis, quotes."""
-    found = await _find(request)
-    if found is None:
-        return
-    key, probe = found
     from my_agent.research import progress as shown
     from my_agent.research.model import as_dict
     from my_agent.research.nodes.analyzer import load
     from my_agent.research.snapshots import snapshot
 
-    values = await _values(request, key)
-    if values is None:
-        return
-    project = await _settled(request, key)
+    key = await _find(caller)
+    values = await _values(caller, key)
+    project = await _settled(caller, key)
     percentage = shown.view(project)["percentage"] if project else 0
     made = snapshot({"asked": "", **values}, key, await load(key), percentage)  # type: ignore[typeddict-item]
     status = project.status if project else "queued"
-    await request.answer({**as_dict(made), "status": status}, probe)
+    return {**as_dict(made), "status": status}
 
 
-async def cancel(request: Request) -> None:
+@endpoint("POST /research/{project_id}/cancel")
+async def cancel(caller: Caller) -> Response:
     """Stop a project. Nothing new starts; what there is becomes the report."""
     from my_agent.research import projects
 
+    before: list[Status] = []
+
     def work(found: "Project") -> Json:
+        before[:] = [found.status]
         if found.status == "queued" or found.status == "paused":
             return {"status": "cancelled", **projects.flagged("")}
         if found.status == "running":
             return projects.flagged("cancel")
         return {}
 
-    changed = await _change(request, work, allowed=("queued", "running", "paused", "cancelled"))
-    if changed is None:
-        return
-    project, probe = changed
+    project = await _change(caller, work, allowed=("queued", "running", "paused", "cancelled"))
     if project.status == "cancelled":
         # The run may still wait in the queue. If it has begun, it sees the status.
-        await _cancel_runs(request, project.key, only="pending")
+        try:
+            await _cancel_runs(caller, project.key, only="pending")
+        except HTTPException as error:
+            raise await _not_cancelled(caller, project.key, before[0], error) from error
     elif project.status == "running":
-        task = asyncio.create_task(_force_later(request, project.key))
+        task = asyncio.create_task(_force_later(caller, project.key))
         _forcing.add(task)
         task.add_done_callback(_forcing.discard)
-    await _show(request, project.key, probe, status=202)
+    return await _shown(caller, project.key, status=202)
 
 
-async def finish(request: Request) -> None:
+@endpoint("POST /research/{project_id}/finish")
+async def finish(caller: Caller) -> Response:
     """Stop searching and reading, and report what there is."""
     from my_agent.research import projects
 
@@ -211,12 +194,12 @@ async def finish(request: Request) -> None:
             return {"status": "queued", **projects.flagged("finish")}
         return {}
 
-    changed = await _change(request, work, allowed=("queued", "running", "paused"))
-    if changed is not None:
-        await _continue(request, *changed, {})
+    changed = await _change(caller, work, allowed=("queued", "running", "paused"))
+    return await _continue(caller, changed, {})
 
 
-async def pause(request: Request) -> None:
+@endpoint("POST /research/{project_id}/pause")
+async def pause(caller: Caller) -> Response:
     """Stop after the operations that run now. `resume` continues."""
     from my_agent.research import projects
 
@@ -225,19 +208,16 @@ async def pause(request: Request) -> None:
             return projects.flagged("pause")
         return {}
 
-    changed = await _change(request, work, allowed=("queued", "running", "paused"))
-    if changed is not None:
-        await _show(request, changed[0].key, changed[1], status=202)
+    changed = await _change(caller, work, allowed=("queued", "running", "paused"))
+    return await _shown(caller, changed.key, status=202)
 
 
-async def resume(request: Request) -> None:
+@endpoint("POST /research/{project_id}/resume", otherwise=b"{}")
+async def resume(caller: Caller, body: Resume) -> Response:
     """Continue a project that is paused, cancelled or failed, or whose report hit a limit.
 
     Pages that were read are not fetched again.
     """
-    body = await read_body(request, Resume, otherwise=b"{}")
-    if body is None:
-        return
     from my_agent.research import projects
     from my_agent.research.budgets import Limits
     from my_agent.research.model import as_dict
@@ -266,122 +246,78 @@ async def resume(request: Request) -> None:
             return {}
         return {"status": "queued", "error": None, **projects.flagged("")}
 
-    changed = await _change(request, work, refuse=refuse)
-    if changed is not None:
-        await _continue(request, *changed, body.limits)
+    return await _continue(caller, await _change(caller, work, refuse=refuse), body.limits)
 
 
-async def delete(request: Request) -> None:
+@endpoint("DELETE /threads/{thread_id}")
+async def delete(caller: Caller) -> Response:
     """Delete a thread. If it is a project, delete its files, too. Its rows go with the thread."""
+    await operations.delete_thread(caller.user, caller.name("thread_id"))
+    from my_agent.research import files, projects
+    from my_agent.research.settings import ResearchSettings
+
+    # The platform has checked that the thread is the caller's.
+    key = projects.Key(caller.tenant, str(UUID(caller.name("thread_id"))))
     try:
-        thread_id = UUID(request.names["thread_id"])
-    except ValueError:
-        await request.pass_on()
-        return
-    tenant_id, _ = await _tenant(request)
-    if tenant_id is None:
-        return
-    answer = await request.call("DELETE", f"/threads/{thread_id}")
-    if 200 <= answer.status < 300:
-        from my_agent.research import files, projects
-        from my_agent.research.settings import ResearchSettings
-
-        # The platform has checked that the thread is the caller's.
-        key = projects.Key(tenant_id, str(thread_id))
-        try:
-            await files.remove(ResearchSettings.from_environment(), key)
-        except OSError:
-            logger.exception("The files of the deleted project %s were not removed", thread_id)
-    await request.relay(answer)
+        await files.remove(ResearchSettings.from_environment(), key)
+    except OSError:
+        logger.exception("The files of the deleted project %s were not removed", key.project_id)
+    return Response(status_code=204)
 
 
-ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
-    "POST /research": start,
-    "GET /research/{project_id}/progress": progress,
-    "GET /research/{project_id}/report": report,
-    "GET /research/{project_id}/state": state,
-    "POST /research/{project_id}/cancel": cancel,
-    "POST /research/{project_id}/finish": finish,
-    "POST /research/{project_id}/pause": pause,
-    "POST /research/{project_id}/resume": resume,
-    "DELETE /threads/{thread_id}": delete,
-}
+ROUTES = [start, progress, report, state, cancel, finish, pause, resume, delete]
 
 
 # --- finding a project
 
 
-async def _tenant(request: Request) -> tuple[str | None, Answer | None]:
-    """Return the caller's tenant. None: the request has been answered."""
-    probe = await request.call("POST", "/threads/count", {})
-    if probe.status != 200:
-        await request.relay(probe)
-        return None, None
-    platform = request.platform
-    auth = platform.config.sections["auth"] if isinstance(platform, LangGraphPlatform) else None
-    tenant_id = None if auth is None else await tenant_of(auth, request.scope)
-    if tenant_id is None:
-        # Another authentication: its tenants are unknown, so there is no such route.
-        await request.pass_on()
-        return None, None
-    return tenant_id, probe
-
-
-async def _find(request: Request, project_id: str | None = None) -> "tuple[Key, Answer] | None":
-    """Find the caller's project. None: the request has been answered."""
+async def _find(caller: Caller, project_id: str | None = None) -> "Key":
+    """Return the key of the caller's project."""
     from my_agent.research.projects import Key
 
-    thread_id = await find_thread(request, project_id or request.names["project_id"], GRAPH)
-    if thread_id is None:
-        return None
-    tenant_id, probe = await _tenant(request)
-    if tenant_id is None or probe is None:
-        return None
-    return Key(tenant_id, str(thread_id)), probe
+    thread = await find_thread(caller, project_id or caller.name("project_id"), GRAPH)
+    return Key(caller.tenant, thread["thread_id"])
 
 
 async def _change(
-    request: Request,
+    caller: Caller,
     work: "Callable[[Project], Json]",
     *,
     allowed: tuple[str, ...] = (),
     refuse: "Callable[[Project], str | None]" = lambda found: None,
-) -> "tuple[Project, Answer] | None":
-    """Change the project of a request. None: the request has been answered.
+) -> "Project":
+    """Change the project of a request, and return it.
 
     Args:
-        request: the request.
+        caller: who asks.
         work: returns the columns to change.
         allowed: statuses in which the request makes sense; none: all of them.
         refuse: returns why the request makes no sense, or None.
+
+    Raises:
+        Refusal: (409) it makes no sense now.
     """
     from my_agent.research import projects
 
-    found = await _find(request)
-    if found is None:
-        return None
-    key, probe = found
-    before = await _settled(request, key)
+    key = await _find(caller)
+    before = await _settled(caller, key)
     if before is None:
         detail = "The project has not begun: wait until its first run starts"
-        await request.answer({"error": "not_begun", "detail": detail}, probe, status=409)
-        return None
+        raise Refusal(409, {"error": "not_begun", "detail": detail})
+    action = caller.request.url.path.rpartition("/")[2]
     problem = refuse(before)
     if allowed and before.status not in allowed:
         problem = f"The project is {before.status}"
     is_stopping = before.status in projects.ACTIVE and before.flag == "cancel"
-    if is_stopping and not request.path.endswith("/cancel"):
+    if is_stopping and action != "cancel":
         problem = "The project is being cancelled: wait until it has stopped"
     if problem is not None:
-        await request.answer({"error": before.status, "detail": problem}, probe, status=409)
-        return None
-    action = request.path.rpartition("/")[2]
-    async with request.writing(PROJECT_UPDATE, project_id=key.project_id, change=action):
-        changed = await projects.change(key, work)
-    return (changed or before), probe
+        raise Refusal(409, {"error": before.status, "detail": problem})
+    async with caller.writing(PROJECT_UPDATE, project_id=key.project_id, change=action):
+        return await projects.change(key, work) or before
 
 
-async def _settled(request: Request, key: "Key") -> "Project | None":
+async def _settled(caller: Caller, key: "Key") -> "Project | None":
     """Return a project, after its status was corrected if its run is over or will not stop."""
     from my_agent.research import projects
     from my_agent.research.settings import ResearchSettings
@@ -391,44 +327,41 @@ async def _settled(request: Request, key: "Key") -> "Project | None":
         return found
     patience = ResearchSettings.from_environment().research_stop_seconds
     if found.flag == "cancel" and projects.age(found.flag_at) > patience:
-        await _force(request, key, f"The project did not stop within {patience:g} seconds")
+        await _force(caller, key, f"The project did not stop within {patience:g} seconds")
         return await projects.find(key)
-    if found.is_silent and found.run_id is not None:
-        answer = await request.call("GET", f"/threads/{key.project_id}/runs/{found.run_id}")
-        if answer.status == 404 or (answer.status == 200 and answer.content["status"] in _OVER):
-            await _fail(key, "The run has ended without a result; resume the project")
-            return await projects.find(key)
+    if found.is_silent and found.run_id is not None and await _is_over(caller, key, found.run_id):
+        await _fail(key, "The run has ended without a result; resume the project")
+        return await projects.find(key)
     return found
 
 
-async def _values(request: Request, key: "Key") -> Json | None:
-    """Return the state of a project's thread. None: the request has been answered."""
-    answer = await request.call("GET", f"/threads/{key.project_id}/state")
-    if answer.status != 200:
-        await request.relay(answer)
-        return None
-    return dict(answer.content["values"] or {})
+async def _values(caller: Caller, key: "Key") -> Json:
+    """Return the state of a project's thread."""
+    return dict((await operations.read_state(caller.user, key.project_id))["values"] or {})
 
 
-async def _show(request: Request, key: "Key", like: Answer, *, status: int = 200) -> None:
+async def _shown(caller: Caller, key: "Key", *, status: int = 200) -> Response:
     """Answer with the progress of a project."""
+    return JSONResponse(await _progress(caller, key), status)
+
+
+async def _progress(caller: Caller, key: "Key") -> Json:
     from my_agent.research import progress as shown
     from my_agent.research import projects
 
-    found = await _settled(request, key)
+    found = await _settled(caller, key)
     if found is None:
         # A client has started the run itself, and it has not begun.
         found = projects.Project(key, "", "queued", "", None, None)
-    await request.answer(shown.view(found), like, status=status)
+    return dict(shown.view(found))
 
 
-def _accepted(request: Request) -> str:
+def _accepted(caller: Caller) -> str:
     """Return the first kind of answer that the client accepts."""
-    headers = dict(request.scope["headers"])
-    for each in headers.get(b"accept", b"").decode("latin-1").split(","):
+    for each in caller.header("accept").split(","):
         kind = each.partition(";")[0].strip().lower()
         if kind in ("application/json", "text/markdown", "text/html"):
-            return str(kind)
+            return kind
     return "application/json"
 
 
@@ -450,54 +383,87 @@ def _run(question: str, limits: Json, *, create: bool = False) -> Json:
     }
 
 
-async def _continue(
-    request: Request, project: "Project", probe: Answer, limits: dict[str, float]
-) -> None:
+async def _continue(caller: Caller, project: "Project", limits: dict[str, float]) -> Response:
     """Start a run for a queued project, unless one works on it."""
     from my_agent.research import projects
 
-    key = project.key
     if project.status == "queued":
-        run = _run(project.question, limits)
-        # The last run may still be storing its end.
-        for _ in range(50):
-            answer = await request.call("POST", f"/threads/{key.project_id}/runs", run)
-            begun = answer.status == 200 or (
-                answer.status == 409 and await _has_begun(request, project)
-            )
-            if begun or answer.status != 409:
-                break
-            await asyncio.sleep(0.1)
-        if not begun:
+        try:
+            await _start(caller, project, _run(project.question, limits))
+        except HTTPException:
             # A run that another request has started goes on.
             with own_write("product"):
                 await projects.change(
-                    key, lambda found: {"status": "paused"} if found.status == "queued" else {}
+                    project.key,
+                    lambda found: {"status": "paused"} if found.status == "queued" else {},
                 )
-            await request.relay(answer)
+            raise
+    return await _shown(caller, project.key, status=202)
+
+
+async def _start(caller: Caller, project: "Project", run: Json) -> None:
+    """Start the next run of a project, unless another request has done so."""
+    # The last run may still be storing its end.
+    for left in reversed(range(50)):
+        try:
+            await operations.start_run(caller.user, project.key.project_id, run)
             return
-    await _show(request, key, probe, status=202)
+        except HTTPException as error:
+            if error.status_code == 409 and await _has_begun(caller, project):
+                return
+            if error.status_code != 409 or not left:
+                raise
+        await asyncio.sleep(0.1)
 
 
-async def _has_begun(request: Request, project: "Project") -> bool:
+async def _has_begun(caller: Caller, project: "Project") -> bool:
     """Return whether another request, such as a second click, has started the project's next run."""
-    answer = await request.call("GET", f"/threads/{project.key.project_id}/runs")
-    runs = answer.content if answer.status == 200 else []
-    return any(
-        run["status"] in ("pending", "running") and run["run_id"] != project.run_id for run in runs
-    )
+    return any(run["run_id"] != project.run_id for run in await _in_flight(caller, project.key))
 
 
-async def _cancel_runs(request: Request, key: "Key", *, only: str) -> None:
-    """Cancel the runs of a project that have this status, on behalf of the caller."""
-    answer = await request.call("GET", f"/threads/{key.project_id}/runs")
-    for run in answer.content if answer.status == 200 else []:
+async def _in_flight(caller: Caller, key: "Key") -> list[Json]:
+    runs = await operations.list_runs(caller.user, key.project_id)
+    return [run for run in runs if run["status"] not in _OVER]
+
+
+async def _is_over(caller: Caller, key: "Key", run_id: str) -> bool:
+    try:
+        run = await operations.read_run(caller.user, key.project_id, run_id)
+    except HTTPException as error:
+        return error.status_code == 404
+    return run["status"] in _OVER
+
+
+async def _cancel_runs(caller: Caller, key: "Key", *, only: str) -> None:
+    """Cancel the runs of a project that have this status, on behalf of the caller.
+
+    Raises:
+        HTTPException: a run was not cancelled, and goes on.
+    """
+    for run in await _in_flight(caller, key):
         if run["status"] == only:
-            path = f"/threads/{key.project_id}/runs/{run['run_id']}/cancel"
-            await request.call("POST", path)
+            try:
+                await operations.cancel_run(caller.user, key.project_id, run["run_id"])
+            except HTTPException:
+                if not await _is_over(caller, key, run["run_id"]):
+                    raise
 
 
-async def _force_later(request: Request, key: "Key") -> None:
+async def _not_cancelled(
+    caller: Caller, key: "Key", status: "Status", error: HTTPException
+) -> Refusal:
+    """Let a project whose run goes on have its status again, and return the refusal with it."""
+    from my_agent.research import projects
+
+    with own_write("product"):
+        await projects.change(
+            key, lambda found: {"status": status} if found.status == "cancelled" else {}
+        )
+    shown = {**await _progress(caller, key), "detail": error.detail}
+    return Refusal(error.status_code, shown, dict(error.headers or {}))
+
+
+async def _force_later(caller: Caller, key: "Key") -> None:
     """Stop a project by force if it has not stopped in time."""
     from my_agent.research import projects
     from my_agent.research.settings import ResearchSettings
@@ -506,13 +472,16 @@ async def _force_later(request: Request, key: "Key") -> None:
     await asyncio.sleep(patience)
     found = await projects.find(key)
     if found is not None and found.status in projects.ACTIVE and found.flag == "cancel":
-        await _force(request, key, f"The project did not stop within {patience:g} seconds")
+        await _force(caller, key, f"The project did not stop within {patience:g} seconds")
 
 
-async def _force(request: Request, key: "Key", reason: str) -> None:
+async def _force(caller: Caller, key: "Key", reason: str) -> None:
     # The status first: a run that continues nevertheless sees it and starts nothing.
     await _fail(key, reason)
-    await _cancel_runs(request, key, only="running")
+    try:
+        await _cancel_runs(caller, key, only="running")
+    except HTTPException as error:
+        logger.warning("A run of the failed project %s goes on: %s", key.project_id, error.detail)
 
 
 async def _fail(key: "Key", reason: str) -> None:

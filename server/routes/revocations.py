@@ -8,15 +8,14 @@ from datetime import datetime
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 
 from hooks.revocation import Target, revoke
-from hooks.settings import IdentitySettings
-from server.routes.forwarding import Answer, Request, read_body
+from hooks.settings import OPERATOR, IdentitySettings
+from server.routes.endpoint import Caller, Json, endpoint
 from threadhold import sessions
 from threadhold.gate import acting
-
-# The route of the platform that only operators may use. `/metrics` may be open to others.
-PROBE = "/audit"
 
 
 class Named(BaseModel):
@@ -46,43 +45,33 @@ class Revocation(Named):
     reason: str | None = Field(None, max_length=1000)
 
 
-async def show(request: Request) -> None:
+@endpoint("GET /revocations", permission=OPERATOR)
+async def show(caller: Caller) -> JSONResponse:
     """Answer the revocations in force."""
-    if (like := await _permitted(request)) is not None:
-        await request.answer([_shown(row) for row in await sessions.listed()], like)
+    return JSONResponse([_shown(row) for row in await sessions.listed()])
 
 
-async def add(request: Request) -> None:
+@endpoint("POST /revocations", permission=OPERATOR)
+async def add(caller: Caller, body: Revocation) -> Json:
     """Revoke a token or a user, and answer the number of crons that were disabled."""
-    like = await _permitted(request)
-    body = None if like is None else await read_body(request, Revocation)
-    if like is not None and body is not None:
-        lifetime = IdentitySettings().jwt_max_lifetime_seconds
-        with acting(request.accepted):
-            disabled = await revoke(
-                body.target, token_seconds=lifetime, seconds=body.seconds, reason=body.reason
-            )
-        await request.answer({"crons_disabled": disabled}, like)
+    lifetime = IdentitySettings().jwt_max_lifetime_seconds
+    with acting(caller.user):
+        disabled = await revoke(
+            body.target, token_seconds=lifetime, seconds=body.seconds, reason=body.reason
+        )
+    return {"crons_disabled": disabled}
 
 
-async def lift(request: Request) -> None:
+@endpoint("POST /revocations/lift", permission=OPERATOR)
+async def lift(caller: Caller, body: Named) -> Json:
     """Remove a revocation. Answer 404 if there is none."""
-    like = await _permitted(request)
-    body = None if like is None else await read_body(request, Named)
-    if like is not None and body is not None:
-        with acting(request.accepted):
-            found = await sessions.lift(body.target)
-        content = {"lifted": True} if found else {"detail": "There is no such revocation"}
-        await request.answer(content, like, status=200 if found else 404)
+    with acting(caller.user):
+        if not await sessions.lift(body.target):
+            raise HTTPException(404, "There is no such revocation")
+    return {"lifted": True}
 
 
-async def _permitted(request: Request) -> Answer | None:
-    """Return the platform's answer to an operator; else send its refusal, and return None."""
-    probe = await request.call("GET", PROBE)
-    if probe.status == 200:
-        return probe
-    await request.relay(probe)
-    return None
+ROUTES = [show, add, lift]
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
@@ -92,10 +81,3 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
         for name, value in named.items()
         if value is not None
     }
-
-
-ROUTES = {
-    "GET /revocations": show,
-    "POST /revocations": add,
-    "POST /revocations/lift": lift,
-}

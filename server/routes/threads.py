@@ -9,16 +9,22 @@ is another one, this thread is locked.
 Searches and counts accept `include_archived`.
 """
 
+import json
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, field_validator
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from contexts.keys import CONTEXT
 from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks.decisions import record_decision
-from server.routes.forwarding import Answer, Request, parse, read_body
-from threadhold.hooks import request_note
+from server.routes.endpoint import Caller, Json, Refusal
+from server.routes.policy import agents, content_of, governed
+from threadhold import operations
+from threadhold.hooks import Reject, request_note
+from threadhold.host import PassedOn
 
 
 class Context(BaseModel):
@@ -43,77 +49,71 @@ class Start(Context):
     agent: str
 
 
-def resolution(answer: Answer) -> dict[str, Any] | None:
+def resolution(status: int, content: Any) -> Json | None:
     """Return the policy's alternative to a new thread, or None if the answer is something else."""
-    content = answer.content if answer.status == 409 else None
-    if not isinstance(content, dict) or content.get("error") != THREAD_RESOLVED:
+    if status != 409 or not isinstance(content, dict) or content.get("error") != THREAD_RESOLVED:
         return None
     return {key: value for key, value in content.items() if key != "error"}
 
 
-async def resolve(request: Request, agents: frozenset[str]) -> None:
+@governed("POST /threads/resolve")
+async def resolve(caller: Caller, body: Start) -> Json:
     """Find or create a thread, and answer `{"action": "resume" | "choose" | "create", ...}`."""
-    start = await read_body(request, Start)
-    if start is None:
-        return
-    if start.agent not in agents:
-        await request.refuse(422, _no_policy(f"Agent {start.agent!r}"))
-        return
+    if body.agent not in agents():
+        raise Refusal(422, _no_policy(f"Agent {body.agent!r}"))
     with request_note(resolve=True):
-        body = {"metadata": start.model_dump(exclude_none=True)}
-        await _answer_resolution(request, await request.call("POST", "/threads", body))
+        return await _resolved(caller, body.model_dump(exclude_none=True))
 
 
-async def resume(request: Request, agents: frozenset[str]) -> None:
+@governed("POST /threads/{thread_id}/resume", otherwise=b"{}")
+async def resume(caller: Caller, body: Context) -> Json:
     """Open a new thread in place of a locked thread, or of an open thread with another context.
 
     If the thread is open and already has the requested context, the answer names that thread.
     """
-    wanted = await read_body(request, Context, otherwise=b"{}")
-    if wanted is None:
-        return
-    found = await request.call("GET", f"/threads/{request.names['thread_id']}")
-    if found.status != 200:
-        await request.relay(found)
-        return
-    thread_id, metadata = found.content["thread_id"], found.content["metadata"]
-    agent, context = metadata.get("agent"), wanted.model_dump(exclude_none=True)
-    if agent not in agents or "context_key" not in metadata:
-        await request.answer(_no_policy(f"Thread {thread_id}"), found, status=409)
-        return
+    found = await operations.read_thread(caller.user, caller.name("thread_id"))
+    thread_id, metadata = found["thread_id"], found["metadata"]
+    agent, context = metadata.get("agent"), body.model_dump(exclude_none=True)
+    if agent not in agents() or "context_key" not in metadata:
+        raise Refusal(409, _no_policy(f"Thread {thread_id}"))
     if not context and metadata["status"] == PolicyStatus.OPEN:
         record_decision("thread_resumed", agent, thread_id)
-        await request.answer({"action": "resume", "thread_id": thread_id}, found)
-        return
+        return {"action": "resume", "thread_id": thread_id}
     context = context or {key: metadata[key] for key in CONTEXT if metadata.get(key) is not None}
-    body = {"metadata": {"agent": agent, **context, "resumed_from": thread_id}}
     with request_note(replaces=UUID(thread_id)):
-        await _answer_resolution(request, await request.call("POST", "/threads", body))
+        return await _resolved(caller, {"agent": agent, **context, "resumed_from": thread_id})
 
 
-async def search(request: Request, agents: frozenset[str]) -> None:
+async def search(caller: Caller) -> ASGIApp:
     """Let the platform search or count. Include archived threads if the body says so."""
-    body = parse(request.body) if b"include_archived" in request.body else None
-    if not isinstance(body, dict) or "include_archived" not in body:
-        await request.pass_on()
-        return
-    wanted = body.pop("include_archived")
+    content = await content_of(caller)
+    if not isinstance(content, dict) or "include_archived" not in content:
+        return PassedOn(caller.request)
+    wanted = content.pop("include_archived")
     if not isinstance(wanted, bool):
-        await request.refuse(422, {"detail": "include_archived: must be true or false"})
-        return
-    with request_note(include_archived=wanted):
-        await request.relay(await request.call("POST", request.path, body))
+        raise HTTPException(422, "include_archived: must be true or false")
+    body, note = json.dumps(content).encode(), {"include_archived": wanted}
+    return PassedOn(caller.request, body=body, note=note)
 
 
-async def _answer_resolution(request: Request, answer: Answer) -> None:
-    """Answer with the thread to resume, the choice, the new thread, or the platform's refusal."""
-    if (found := resolution(answer)) is not None:
-        await request.answer(found, answer)
-    elif answer.status == 200:
-        made = {"action": "create", "thread_id": answer.content["thread_id"]}
-        await request.answer(made, answer)
-    else:
-        await request.relay(answer)
+ROUTES = [
+    resolve,
+    resume,
+    governed("POST /threads/search")(search),
+    governed("POST /threads/count")(search),
+]
+
+
+async def _resolved(caller: Caller, metadata: Json) -> Json:
+    """Return the thread to resume, the choice, or the new thread."""
+    try:
+        made = await operations.create_thread(caller.user, metadata=metadata)
+    except Reject as refusal:
+        found = resolution(refusal.status_code, refusal.body)
+        if found is None:
+            raise
+        return found
+    return {"action": "create", "thread_id": made["thread_id"]}
 
 
 def _no_policy(what: str) -> dict[str, str]:

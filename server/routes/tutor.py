@@ -5,16 +5,19 @@ piece of the answer, a `correction` for each mistake, and then `end`, or `error`
 `GET /tutor/threads/{thread_id}/messages`, `/corrections` and `/summary` read the thread.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from langgraph_sdk.schema import StreamPart
 from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
-from server.routes.conversation import UNFINISHED, Json, find_thread, text_of
+from server.routes.conversation import UNFINISHED, find_thread, text_of
+from server.routes.endpoint import Caller, Json, endpoint
 from server.routes.events import Event, stream_run
-from server.routes.forwarding import Request, read_body
+from threadhold import operations
+from threadhold.operations import Part
 
 GRAPH = "tutor"
 ROLES = {"human": "user", "ai": "assistant"}
@@ -29,24 +32,18 @@ class Chat(BaseModel):
     thread_id: str | None = None
 
 
-async def chat(request: Request) -> None:
+@endpoint("POST /tutor/chat")
+async def chat(caller: Caller, body: Chat) -> Response:
     """Run the tutor on a message and stream its answer.
 
     If the thread is busy, the run waits for the earlier runs.
     """
-    body = await read_body(request, Chat)
-    if body is None:
-        return
     if (problem := _find_problem(body.message)) is not None:
-        await request.refuse(422, {"detail": f"message: {problem}"})
-        return
-    thread_id = uuid4()
+        raise HTTPException(422, f"message: {problem}")
+    thread_id = str(uuid4())
     if body.thread_id is not None:
-        found = await find_thread(request, body.thread_id, GRAPH)
-        if found is None:
-            return
-        thread_id = found
-    message = _make_message(body.message, request.header(b"idempotency-key"))
+        thread_id = (await find_thread(caller, body.thread_id, GRAPH))["thread_id"]
+    message = _make_message(body.message, caller.header("idempotency-key"))
     run = {
         "assistant_id": GRAPH,
         "input": {"messages": [message]},
@@ -55,7 +52,7 @@ async def chat(request: Request) -> None:
     }
     if body.thread_id is None:
         run["if_not_exists"] = "create"
-    await stream_run(request, f"/threads/{thread_id}/runs/stream", run, TutorEvents(message["id"]))
+    return await stream_run(caller, thread_id, run, TutorEvents(message["id"]))
 
 
 def _make_message(text: str, key: str) -> Json:
@@ -107,7 +104,7 @@ class TutorEvents:
         names = {"thread_id": thread_id, "run_id": run_id, "message_id": self._message_id}
         yield Event("thread_id", names)
 
-    def follow(self, part: StreamPart) -> Iterator[Event]:
+    def follow(self, part: Part) -> Iterator[Event]:
         """Yield the answer's tokens. Keep the answer, the corrections and the error for `end`."""
         data: Any = part.data
         if part.event == "messages":
@@ -143,7 +140,8 @@ def _check(message: Json) -> Json:
     return {"message_id": message["id"], **(message["additional_kwargs"].get("check") or nothing)}
 
 
-async def messages(request: Request) -> None:
+@endpoint("GET /tutor/threads/{thread_id}/messages")
+async def messages(caller: Caller) -> Json:
     """Answer with all messages of a thread, each as `{id, role, content, timestamp}`."""
 
     def view(state: Json) -> Json:
@@ -153,40 +151,32 @@ async def messages(request: Request) -> None:
             ]
         }
 
-    await _show(request, view)
+    return await _show(caller, view)
 
 
-async def corrections(request: Request) -> None:
+@endpoint("GET /tutor/threads/{thread_id}/corrections")
+async def corrections(caller: Caller) -> Json:
     """Answer with all corrections of a thread."""
-    await _show(request, lambda state: {"corrections": state["corrections"]})
+    return await _show(caller, lambda state: {"corrections": state["corrections"]})
 
 
-async def summary(request: Request) -> None:
+@endpoint("GET /tutor/threads/{thread_id}/summary")
+async def summary(caller: Caller) -> Json:
     """Answer with a summary of a thread's corrections."""
     from my_agent.tutor.summary import summarize
 
-    await _show(request, lambda state: dict(summarize(state["corrections"])))
+    return await _show(caller, lambda state: dict(summarize(state["corrections"])))
 
 
-ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
-    "POST /tutor/chat": chat,
-    "GET /tutor/threads/{thread_id}/messages": messages,
-    "GET /tutor/threads/{thread_id}/corrections": corrections,
-    "GET /tutor/threads/{thread_id}/summary": summary,
-}
+ROUTES = [chat, messages, corrections, summary]
 
 
-async def _show(request: Request, view: Callable[[Json], Json]) -> None:
-    """Answer with a view of a thread's state."""
-    thread_id = await find_thread(request, request.names["thread_id"], GRAPH)
-    if thread_id is None:
-        return
-    answer = await request.call("GET", f"/threads/{thread_id}/state")
-    if answer.status != 200:
-        await request.relay(answer)
-        return
-    state = {"messages": [], "corrections": [], **(answer.content["values"] or {})}
-    await request.answer({"thread_id": str(thread_id), **view(state)}, answer)
+async def _show(caller: Caller, view: Callable[[Json], Json]) -> Json:
+    """Return a view of a thread's state."""
+    thread = await find_thread(caller, caller.name("thread_id"), GRAPH)
+    found = await operations.read_state(caller.user, thread["thread_id"])
+    state = {"messages": [], "corrections": [], **(found["values"] or {})}
+    return {"thread_id": thread["thread_id"], **view(state)}
 
 
 def _client_message(message: Json) -> Json:

@@ -15,7 +15,6 @@ import uvicorn
 from starlette.routing import Mount
 
 from server.app import create_app
-from server.routes import IDENTITY, POLICY, offered
 from server.settings import Settings
 from threadhold.platform import LangGraphPlatform
 
@@ -29,9 +28,6 @@ def walk(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
         inner = getattr(route, "_base_app", None)
         if isinstance(inner, LangGraphPlatform):
             yield from walk(inner.app.routes, path)
-            for ours in (*POLICY, *IDENTITY, *offered(inner.config.graphs)):
-                method, _, below = ours.partition(" ")
-                yield method, path + below
         elif getattr(route, "routes", None):
             yield from walk(route.routes, path)
         elif isinstance(route, Mount):

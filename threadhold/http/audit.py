@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -88,6 +88,8 @@ class Origin(ABC):
 
     def __init__(self, scope: AsgiScope) -> None:
         self._scope = scope
+        # The route's template counts from the mount's prefix.
+        self._root = str(scope.get("root_path", ""))
         self._is_answered = False
         # The statuses of refusals that requests inside of this one have entered already.
         self._entered_inside: set[int] = set()
@@ -95,9 +97,9 @@ class Origin(ABC):
     @abstractmethod
     def __call__(self) -> Actor: ...
 
-    @abstractmethod
     def caller(self) -> Actor:
         """Return the origin with its user, if the request was authenticated."""
+        return recorder.of_scope(self(), self._scope)
 
     @abstractmethod
     def refusal(self, status: int) -> Note | None:
@@ -127,30 +129,37 @@ class Origin(ABC):
         client = self._scope.get("client")
         return client[0] if client else None
 
+    def _method(self) -> str:
+        return str(self._scope.get("method", "WEBSOCKET"))
+
+    def _named(self) -> str:
+        """Return the path below the mount, with names in place of the values of parameters."""
+        values = self._scope.get("path_params", {})
+        names = {str(value): name for name, value in values.items()}
+        path = str(self._scope["path"]).removeprefix(self._root)
+        return "/".join(f"{{{names[p]}}}" if p in names else p for p in path.split("/"))
+
 
 class HostRequest(Origin):
-    """A request that middleware of the host answers, with requests of its own to the platform.
-
-    Args:
-        scope: The ASGI scope.
-        route: The path of its route, with names for the parameters.
-        values: The values of the parameters.
-    """
-
-    def __init__(self, scope: AsgiScope, route: str, values: Mapping[str, Any]) -> None:
-        super().__init__(scope)
-        self._route, self._values = route, values
+    """A request that a route of the host answers outside of the platform."""
 
     def __call__(self) -> Actor:
-        return Actor(address=self._client(), method=self._scope["method"], route=self._route)
-
-    def caller(self) -> Actor:
-        return recorder.of_scope(self(), route_names.caller(self._scope))
+        # Without a route, the path is the client's own text.
+        route = self._named() if "endpoint" in self._scope else None
+        return Actor(address=self._client(), method=self._method(), route=route)
 
     def refusal(self, status: int) -> Note | None:
         if status not in REFUSALS:
             return None
-        return Note(*_object(self._values), "refuse", REFUSED, status=status)
+        return Note(*_object(self._scope.get("path_params", {})), "refuse", REFUSED, status=status)
+
+
+async def refuse(scope: AsgiScope, status: int) -> None:
+    """Enter that the platform has refused a request of a host's own route."""
+    origin = HostRequest(scope)
+    note = origin.refusal(status)
+    if note is not None and process.configuration().options.audit_log:
+        await refusals.record(origin.caller(), note)
 
 
 class _StockRequest(Origin):
@@ -164,8 +173,6 @@ class _StockRequest(Origin):
     def __init__(self, scope: AsgiScope, outer: Callable[[], Actor] | None) -> None:
         super().__init__(scope)
         self._outer = outer
-        # The route's template counts from the mount's prefix.
-        self._root = str(scope.get("root_path", ""))
         self._endpoint = scope.get("endpoint")
         self._entered = dict(scope)
 
@@ -173,16 +180,11 @@ class _StockRequest(Origin):
         if self._outer is not None:
             # The route that the client has called.
             return self._outer()
-        method = self._scope.get("method", "WEBSOCKET")
-        return Actor(address=self._client(), method=method, route=self._route())
-
-    def caller(self) -> Actor:
-        return recorder.of_scope(self(), self._scope)
+        return Actor(address=self._client(), method=self._method(), route=self._route())
 
     def refusal(self, status: int) -> Note | None:
         policy = self._scope.get("policy_refusal")
-        if policy is None and (status not in REFUSALS or isinstance(self._outer, HostRequest)):
-            # What the middleware asks the platform is no answer to the client.
+        if policy is None and status not in REFUSALS:
             return None
         if status == 404 and policy is None and not self._is_routed:
             return None
@@ -200,13 +202,7 @@ class _StockRequest(Origin):
         if not self._is_routed:
             # Refused before routing. The path itself is the client's own text.
             return route_names.template(self._scope["app"].router.routes, self._entered)
-        parameters = {str(value): name for name, value in self._parameters()}
-        path = str(self._scope["path"]).removeprefix(self._root)
-        parts = (f"{{{parameters[p]}}}" if p in parameters else p for p in path.split("/"))
-        return "/".join(parts)
-
-    def _parameters(self) -> Iterator[tuple[str, Any]]:
-        yield from self._scope.get("path_params", {}).items()
+        return self._named()
 
 
 def _object(values: Mapping[str, Any]) -> tuple[str | None, UUID | None]:

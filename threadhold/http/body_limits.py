@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from threadhold.http import json_limits, origins, validation
+from threadhold.http import host_routes, json_limits, origins, validation
 from threadhold.http.answer_status import AnswerStatus
 
 # The server reads up to this many times the limit before it closes the connection.
@@ -37,17 +37,33 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif (declared := self._declared(scope)) > self._limit:
-            await self._refuse_size(declared, scope, receive, send)
+            return
+        declared, large = self._declared(scope), host_routes.here.large_body(scope)
+        if large is None and declared > self._limit:
+            await self._refuse_size(self._too_large(declared), scope, receive, send)
+        elif large is None:
+            await self._count(scope, receive, send, self._limit, self._too_large())
         else:
-            await self._count(scope, receive, send)
+            # Its route looks first who sends it.
+            await self._count(scope, receive, send, large.limit, large.refusal, declared)
+
+    def _too_large(self, declared: int | None = None) -> str:
+        return json_limits.too_large(self._limit, declared)
 
     @staticmethod
     def _declared(scope: Scope) -> int:
         declared = Headers(scope=scope).get("content-length", "")
         return int(declared) if declared.isdecimal() else 0
 
-    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _count(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        limit: int,
+        refusal: str,
+        declared: int = 0,
+    ) -> None:
         received, refused, answer = 0, 0, AnswerStatus(send)
         deadline: float | None = None
         complete = False
@@ -66,15 +82,18 @@ class BodyLimit:
 
         async def receive_and_count() -> Message:
             nonlocal received, refused
+            if declared > limit:
+                refused = 413
+                raise HTTPException(413, refusal)
             try:
                 message = await receive_in_time()
             except TimeoutError as error:
                 refused = 408
                 raise HTTPException(408, TOO_SLOW) from error
             received += len(message.get("body", b""))
-            if received > self._limit:
+            if received > limit:
                 refused = 413
-                raise HTTPException(413, json_limits.too_large(self._limit))
+                raise HTTPException(413, refusal)
             return message
 
         async def send_unless_refused(message: Message) -> None:
@@ -84,16 +103,13 @@ class BodyLimit:
 
         await self._app(scope, receive_and_count, send_unless_refused)
         if refused == 413 and not answer.status:
-            await self._refuse_size(None, scope, receive, send)
+            await self._refuse_size(refusal, scope, receive, send)
         elif refused and not answer.status:
             await self._refuse(refused, TOO_SLOW, scope, receive, send)
 
-    async def _refuse_size(
-        self, declared: int | None, scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _refuse_size(self, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
         if "expect" not in Headers(scope=scope):
             await self._drain(receive)
-        detail = json_limits.too_large(self._limit, declared)
         await self._refuse(413, detail, scope, receive, send)
 
     @staticmethod

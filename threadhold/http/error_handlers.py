@@ -87,12 +87,17 @@ async def bad_value(request: Request, error: Exception) -> Response:
 
 async def bad_body(request: Request, error: Exception) -> Response:
     """Answer 422 with the schema error, shortened because it may quote megabytes of the body."""
-    detail = str(error)
-    if len(detail) > MAX_DETAIL_CHARACTERS:
-        half = MAX_DETAIL_CHARACTERS // 2
-        detail = f"{detail[:half]} [...] {detail[-half:]}"
+    detail = shortened(str(error))
     request.scope["error_detail"] = detail
     return JSONResponse({"detail": detail}, 422)
+
+
+def shortened(detail: str) -> str:
+    """Return a text without its middle, if it is long."""
+    if len(detail) <= MAX_DETAIL_CHARACTERS:
+        return detail
+    half = MAX_DETAIL_CHARACTERS // 2
+    return f"{detail[:half]} [...] {detail[-half:]}"
 
 
 def bad_input(detail: str) -> Handler:

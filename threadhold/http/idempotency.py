@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql import process, request_context
 from langgraph_runtime_sql.gate.idempotency import Repeatable, gone
 from langgraph_runtime_sql.tenancy import tenants
 
@@ -55,15 +56,36 @@ REFUSAL = (
 _OF_BODY = (b"content-length", b"content-type", b"transfer-encoding", b"last-event-id")
 # The place in an ASGI scope of the fingerprint of the client's own request.
 _CLIENT_REQUEST = "threadhold.client_request"
+_INVALID = f"There must be one header Idempotency-Key, with 1 to {MAX_LENGTH} characters"
 
 
 def note_client_request(scope: Scope, body: bytes) -> None:
-    """Let the repetition of a request be recognized also if a host forwards it under other paths.
-
-    Call it with the client's own request, before the platform gets requests made from its scope.
-    """
-    if any(name.lower() == HEADER.encode() for name, _ in scope["headers"]):
+    """Let the repetition of a request be recognized by its own body, whatever a route makes of it."""
+    if has_key(scope):
         scope.setdefault(_CLIENT_REQUEST, _digest(scope["path"], body))
+
+
+def repeatable(scope: Scope, body: bytes, number: int = 0) -> Repeatable | None:
+    """Return what recognizes a repetition of a request; None for a request without a key.
+
+    Args:
+        scope: The ASGI scope, with the user.
+        body: What is asked for, if the body of the client's request was not noted.
+        number: How many objects the request has created before.
+
+    Raises:
+        HTTPException: (422) the header is invalid.
+    """
+    found = Headers(scope=scope).getlist(HEADER) if has_key(scope) else []
+    if not found:
+        return None
+    if len(found) > 1 or not 0 < len(found[0]) <= MAX_LENGTH:
+        raise HTTPException(422, _INVALID)
+    user, key = scope.get("user"), process.configuration().options.tenant_key
+    tenant = None if key is None or user is None else tenants.of_user(user, key)
+    further = [str(number)] if number else []
+    name = _digest(tenant or "", str(getattr(user, "identity", "") or ""), found[0], *further)
+    return Repeatable(name, scope.get(_CLIENT_REQUEST) or _digest(scope["path"], body))
 
 
 class Idempotency:
@@ -71,27 +93,20 @@ class Idempotency:
 
     Args:
         app: The route.
-        tenant_key: As in the runtime's options.
         reads: Path and application of the route that reads the thread or run, and of the one that
             joins the run, if that answers repetitions.
     """
 
-    def __init__(self, app: ASGIApp, tenant_key: str | None, reads: list[tuple[str, ASGIApp]]):
-        self._app, self._tenant_key, self._reads = app, tenant_key, reads
+    def __init__(self, app: ASGIApp, reads: list[tuple[str, ASGIApp]]) -> None:
+        self._app, self._reads = app, reads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = Headers(scope=scope).getlist(HEADER) if scope["type"] == "http" else []
-        if not found or scope["method"] != "POST":
+        if not has_key(scope) or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        header = found[0]
-        if len(found) > 1 or not 0 < len(header) <= MAX_LENGTH:
-            detail = f"There must be one header Idempotency-Key, with 1 to {MAX_LENGTH} characters"
-            await JSONResponse({"detail": detail}, 422)(scope, receive, send)
-            return
         body, messages = await _read(receive)
-        fingerprint = scope.get(_CLIENT_REQUEST) or _digest(scope["path"], body)
-        request = Repeatable(self._key(scope, header), fingerprint)
+        if (request := repeatable(scope, body)) is None:
+            raise HTTPException(422, _INVALID)
         replay = iter(messages)
 
         async def receive_again() -> Message:
@@ -142,12 +157,6 @@ class Idempotency:
             for message in read:
                 await marked(message)
 
-    def _key(self, scope: Scope, header: str) -> str:
-        user = scope.get("user")
-        key = self._tenant_key
-        tenant = None if key is None or user is None else tenants.of_user(user, key)
-        return _digest(tenant or "", str(getattr(user, "identity", "") or ""), header)
-
 
 def _reading(scope: Scope, path: str, ids: dict[str, str]) -> Scope:
     """Return the scope of a GET on behalf of the same caller."""
@@ -184,23 +193,25 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     await JSONResponse({"detail": REFUSAL}, 422)(scope, receive, send)
 
 
+def has_key(scope: Scope) -> bool:
+    """Return whether a request has the header."""
+    return scope["type"] == "http" and HEADER in Headers(scope=scope)
+
+
 def _refusing(app: ASGIApp, refused: set[str]) -> ASGIApp:
     """Refuse keys of requests with one of these methods."""
 
     async def refuse_keys(scope: Scope, receive: Receive, send: Send) -> None:
-        has_key = scope["type"] == "http" and HEADER in Headers(scope=scope)
-        inner = _refuse if has_key and scope["method"] in refused else app
+        inner = _refuse if has_key(scope) and scope["method"] in refused else app
         await inner(scope, receive, send)
 
     return refuse_keys
 
 
-def install(routes: Iterable[BaseRoute], tenant_key: str | None) -> None:
-    """Let the routes that create something know or refuse keys, inside of authentication.
+def install(routes: Iterable[BaseRoute]) -> None:
+    """Let the routes of the stock application that create something know or refuse keys.
 
-    Args:
-        routes: The routes of the stock application.
-        tenant_key: As in the runtime's options.
+    Inside of authentication.
     """
     every = list(_flat(routes))
     reads = {route.path: route.app for route in every if "GET" in (route.methods or ())}
@@ -208,7 +219,7 @@ def install(routes: Iterable[BaseRoute], tenant_key: str | None) -> None:
         methods = set(route.methods or ())
         if "POST" in methods and (paths := _CREATIONS.get(route.path)) is not None:
             answers = [(path, reads[path]) for path in paths]
-            route.app = Idempotency(route.app, tenant_key, answers)
+            route.app = Idempotency(route.app, answers)
         elif refused := {each for each in methods if (each, route.path) in _REFUSED}:
             route.app = _refusing(route.app, refused)
 

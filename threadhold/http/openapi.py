@@ -5,6 +5,7 @@ call the host's routes.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -13,11 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from threadhold.http import docs_page
-
-PATHS = "threadhold.openapi_paths"
-"""Key of the ASGI scope under which a middleware of the host adds the paths of its own routes."""
-
+from threadhold.http import docs_page, host_routes
 
 _SCHEMAS, _OURS = "#/components/schemas", "LangGraph."
 
@@ -77,7 +74,7 @@ async def _spec(request: Request) -> bytes:
     from langgraph_api.api.openapi import get_openapi_spec
 
     stock = await asyncio.to_thread(get_openapi_spec)
-    added = request.scope.get(PATHS)
+    added = host_routes.here.description
     prefix = request.scope.get("root_path")
     if not prefix and not added:
         return bytes(stock)
@@ -85,6 +82,11 @@ async def _spec(request: Request) -> bytes:
     if prefix:
         # Already set if LANGGRAPH_API_URL names the public address.
         spec.setdefault("servers", [{"url": prefix}])
-    for path, operations in (added or {}).items():
-        spec["paths"][path] = {**spec["paths"].get(path, {}), **operations}
+    _add(spec["paths"], added.get("paths", {}))
+    _add(spec.setdefault("components", {}), added.get("components", {}))
     return orjson.dumps(spec)
+
+
+def _add(spec: dict[str, Any], added: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, each in added.items():
+        spec[name] = {**spec.get(name, {}), **each}

@@ -6,7 +6,7 @@ Each process counts for itself, because a count in the database would cost more 
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from starlette.requests import Request
@@ -120,8 +120,8 @@ class RateLimits:
 class RateLimit:
     """Answer 429 to a request beyond its user's limits."""
 
-    def __init__(self, app: ASGIApp, rates: RateLimits, *, opens: bool) -> None:
-        self._app, self._rates, self._opens = app, rates, opens
+    def __init__(self, app: ASGIApp, *, opens: bool) -> None:
+        self._app, self._opens = app, opens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -130,10 +130,10 @@ class RateLimit:
         user = scope.get("user")
         with ExitStack() as held:
             try:
-                self._rates.check_request(user)
+                count(scope, user)
                 if self._opens or scope["type"] == "websocket":
                     thread = scope.get("path_params", {}).get("thread_id")
-                    held.enter_context(self._rates.stream(user, thread))
+                    held.enter_context(stream(user, thread))
             except LimitReached as error:
                 await (await _refusal(scope, error))(scope, receive, send)
                 return
@@ -146,21 +146,44 @@ async def _refusal(scope: Scope, error: LimitReached) -> Response | WebSocketClo
     return await limit_reached(Request(scope), error)
 
 
+_COUNTED = "threadhold.counted"
+_here: RateLimits | None = None
+"""Those of this process; there is one platform."""
+
+
+def count(scope: Scope, user: Any) -> None:
+    """Count a request once, also where several layers count it.
+
+    Raises:
+        LimitReached: it is one too many for its user.
+    """
+    if _here is not None and _COUNTED not in scope:
+        _here.check_request(user)
+        scope[_COUNTED] = True
+
+
+def stream(user: Any, thread: str | None) -> AbstractContextManager[None]:
+    """Count a stream as open within the block. The arguments are those of `RateLimits.stream`."""
+    return nullcontext() if _here is None else _here.stream(user, thread)
+
+
 def install(routes: Iterable[BaseRoute], limits: Limits, tenant_key: str | None) -> None:
     """Put `RateLimit` around each route of the API, inside of its authentication.
 
     Without a limit on requests or streams this changes nothing.
     """
+    global _here
     if limits.any_has("requests_per_second", "open_streams"):
-        _install(routes, RateLimits(limits, tenant_key))
+        _here = RateLimits(limits, tenant_key)
+        _install(routes)
 
 
-def _install(routes: Iterable[BaseRoute], rates: RateLimits) -> None:
+def _install(routes: Iterable[BaseRoute]) -> None:
     from langgraph_api.route import ApiRoute
     from starlette.routing import WebSocketRoute
 
     for route in routes:
         if isinstance(route, ApiRoute | WebSocketRoute):
-            route.app = RateLimit(route.app, rates, opens=route.path.endswith(_OPEN))
+            route.app = RateLimit(route.app, opens=route.path.endswith(_OPEN))
         else:
-            _install(getattr(route, "routes", None) or (), rates)
+            _install(getattr(route, "routes", None) or ())

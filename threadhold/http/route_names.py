@@ -4,7 +4,7 @@ A path may hold the name of a document or of a person. An id (UUID) is shown, be
 """
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,49 +12,8 @@ from starlette.routing import BaseRoute, Match, Mount
 
 # Shown for a path that no route has: all of it is the client's own text.
 NO_ROUTE = "(no route)"
-_NOTED = "threadhold.route"
-_USER, _CREDENTIALS = "threadhold.user", "threadhold.credentials"
 # A parameter in the template of a route, with or without its convertor.
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
-
-
-def note(scope: MutableMapping[str, Any], template: str, values: Mapping[str, Any]) -> None:
-    """Name the route of a request that middleware of the host answers itself.
-
-    Args:
-        scope: The ASGI scope of the request.
-        template: Path of the route below the mount, such as `/api/documents/{name}`.
-        values: The values of its parameters.
-    """
-    scope[_NOTED] = _filled(template, values)
-
-
-def own_scope(scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a scope for a request that middleware sends to the platform."""
-    return {name: value for name, value in scope.items() if name != _NOTED}
-
-
-def note_user(scope: MutableMapping[str, Any], sent: Mapping[str, Any]) -> None:
-    """Name the user as whom the platform answered a request of middleware.
-
-    Args:
-        scope: The scope of the client's request.
-        sent: The scope of the middleware's own request, which the platform has answered.
-    """
-    if (user := sent.get("user")) is not None:
-        scope[_USER], scope[_CREDENTIALS] = user, sent.get("auth")
-
-
-def user(scope: Mapping[str, Any]) -> Any:
-    """Return the authenticated user of a request, or None."""
-    return scope.get("user") or scope.get(_USER)
-
-
-def caller(scope: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a scope with the authenticated user of a request and its credentials, if there are."""
-    if scope.get("user") is not None:
-        return scope
-    return {"user": scope.get(_USER), "auth": scope.get(_CREDENTIALS)}
 
 
 def shown(scope: Mapping[str, Any], root: str = "") -> str:
@@ -66,8 +25,6 @@ def shown(scope: Mapping[str, Any], root: str = "") -> str:
     """
     mounted = str(scope.get("root_path", "")).removeprefix(root)
     values = scope.get("path_params", {})
-    if (noted := scope.get(_NOTED)) is not None:
-        return mounted + str(noted)
     route = scope.get("route")
     if isinstance(route, Mount) or route is None:
         # Refused before the innermost router.
@@ -83,10 +40,10 @@ def template(routes: Iterable[BaseRoute], scope: Mapping[str, Any]) -> str | Non
         match, child = route.matches(dict(scope))
         if match is Match.NONE:
             continue
-        if isinstance(route, Mount):
-            inner = template(route.routes, {**scope, **child})
+        if (routes_inside := getattr(route, "routes", None)) is not None:
+            inner = template(routes_inside, {**scope, **child})
             if inner is not None:
-                return route.path + inner
+                return str(getattr(route, "path", "")) + inner
         elif match is Match.FULL:
             return str(getattr(route, "path", ""))
     return None

@@ -184,7 +184,7 @@ class RunLine(AccessLine):
 
 def _caller(scope: Scope) -> dict[str, str]:
     """Return the user and the tenant of an authenticated request."""
-    user = route_names.user(scope)
+    user = scope.get("user")
     if user is None or (identity := recorder.identity_of(user)) is None:
         return {}
     key = process.configuration().options.tenant_key

@@ -9,7 +9,9 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
+from starlette.routing import Route, Router
 
 from hooks.thread_settings import ThreadSettings
 from hooks.threads import ThreadPolicy
@@ -18,11 +20,12 @@ from langgraph_runtime_sql.ops.threads.end import sweep_hook
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.tenancy import scope
-from server.routes import ProductRoutes
+from server.routes import POLICY
 from tests.support import runtime
 from tests.support.operations import row
 from tests.support.policy import ACME, RUN, Member, member, policy_server
 from tests.support.processes import Running
+from threadhold.http import host_routes
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -158,11 +161,12 @@ async def test_policy_without_agents_is_disabled(monkeypatch: pytest.MonkeyPatch
         metadata = (await runtime.thread(thread))["metadata"]
         assert metadata == {"agent": "icp_finder", "website": "acme.com"}
 
-    async def platform(scope: Any, receive: Any, send: Any) -> None:
-        await PlainTextResponse("the platform")(scope, receive, send)
+    async def platform(request: Any) -> PlainTextResponse:
+        return PlainTextResponse("the platform")
 
-    app = ProductRoutes(platform, max_body_bytes=100, products={})
-    transport = httpx.ASGITransport(app)
+    stock = Router([Route("/{path:path}", platform, methods=["POST"])])
+    monkeypatch.setattr(host_routes.here, "rest", stock)
+    transport = httpx.ASGITransport(Starlette(routes=POLICY))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for path in ("/threads/resolve", "/threads/x/resume", "/runs", "/threads/search"):
             assert (await client.post(path, json=ACME)).text == "the platform"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.routes.forwarding import parse
+from server.routes.policy import parse
 from tests.support.processes import GRAPHS
 from threadhold.config_file import ConfigError
 from threadhold.http.json_limits import (

@@ -291,7 +291,7 @@ async def test_rejected_message_is_not_stored() -> None:
 
 def test_project_offers_tutor_routes() -> None:
     routes = offered(read_config(ROOT / "langgraph.json").graphs)
-    assert {route for route in routes if "/tutor/" in route} == {
+    assert {each.named for each in routes if "/tutor/" in each.path} == {
         "POST /tutor/chat",
         "GET /tutor/threads/{thread_id}/messages",
         "GET /tutor/threads/{thread_id}/corrections",

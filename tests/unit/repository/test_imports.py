@@ -45,9 +45,11 @@ PUBLIC = {
     "threadhold.host",
     "threadhold.hosts",
     "threadhold.move",
+    "threadhold.operations",
     "threadhold.sessions",
     "threadhold.settings",
     "threadhold.tenant_data",
+    "threadhold.users",
 }
 
 
