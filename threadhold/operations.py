@@ -386,7 +386,7 @@ class _Call:
             "path_params": {name: str(each) for name, each in self.values.items()},
             "route": self.route,
             "user": user.fields,
-            "auth": user.asgi["auth"],
+            "auth": user.credentials,
         }
 
 
@@ -421,7 +421,7 @@ async def _once(user: User, call: _Call) -> tuple[dict[str, str] | None, Any]:
     """
     # One request may create a thread and several runs.
     number = user.asgi.get(_CREATED, 0)
-    repeatable = idempotency.repeatable(user.asgi, call.content, number)
+    repeatable = idempotency.repeatable(user.asgi, user.fields, call.content, number)
     token = request_context.idempotency.set(repeatable)
     try:
         found, made = None, await call.answer(user)

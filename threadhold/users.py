@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.authentication import AuthenticationError
+from starlette.authentication import AuthCredentials, AuthenticationError
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as AsgiScope
@@ -36,6 +36,7 @@ class User:
         reads: The rows of the platform's tables that the user's requests may touch.
         fields: The user as the project's authentication has returned it.
         asgi: The ASGI scope of the request.
+        credentials: What Starlette calls so: the permissions.
     """
 
     identity: str
@@ -45,6 +46,7 @@ class User:
     reads: scope.Scope
     fields: Any = field(repr=False)
     asgi: AsgiScope = field(repr=False)
+    credentials: AuthCredentials = field(repr=False)
 
     def get(self, name: str) -> Any:
         """Return a field of the user as the project's authentication has returned it, or None."""
@@ -84,31 +86,32 @@ async def of(connection: HTTPConnection) -> User:
     Raises:
         HTTPException: (401, 403) the project's authentication refuses it; (429) it exceeds a limit.
     """
-    asgi = connection.scope
+    asgi, known = connection.scope, dict[str, Any]()
     try:
-        fields, credentials = await _authenticated(asgi)
+        credentials, fields = await _authenticated(asgi)
+        known = {"user": fields, "auth": credentials}
         rate_limits.count(asgi, fields)
     except HTTPException as error:
-        if request_context.origin.get() is None:
+        if not authentication.is_inside(asgi):
             # The platform's routes enter the refusals of their answers themselves.
-            await audit.refuse(asgi, error.status_code)
+            await audit.refuse({**asgi, "user": None, **known}, error.status_code)
         raise
+    if authentication.is_inside(asgi):
+        # As Starlette's middleware does: logs, turns and the audit log find the user here.
+        asgi.update(known)
     return _made(asgi, fields, credentials)
 
 
-async def _authenticated(asgi: AsgiScope) -> tuple[Any, Any]:
+async def _authenticated(asgi: AsgiScope) -> tuple[AuthCredentials, Any]:
     sessions.prepare(asgi)
     try:
-        credentials, fields = await authentication.authenticate(asgi)
+        return await authentication.authenticate(asgi)
     except AuthenticationError as error:
         status, headers = authentication.status_of(error)
         raise HTTPException(status, str(error), headers) from error
-    # As Starlette's middleware does: logs, limits and the audit log find the user here.
-    asgi["user"], asgi["auth"] = fields, credentials
-    return fields, credentials
 
 
-def _made(asgi: AsgiScope, fields: Any, credentials: Any) -> User:
+def _made(asgi: AsgiScope, fields: Any, credentials: AuthCredentials) -> User:
     from langgraph_api.auth.noop import UnauthenticatedUser
 
     key = process.configuration().options.tenant_key
@@ -126,6 +129,7 @@ def _made(asgi: AsgiScope, fields: Any, credentials: Any) -> User:
         reads=reads,
         fields=fields,
         asgi=asgi,
+        credentials=credentials,
     )
 
 

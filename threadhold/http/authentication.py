@@ -33,7 +33,8 @@ def install(app: Starlette, *, metrics: MetricsAccess) -> None:
         app: The stock application.
         metrics: Who may read `/metrics`.
     """
-    global _backend
+    global _app, _backend
+    _app = app
     for layer in _authentication_layers(app):
         # All layers share one.
         _backend = OncePerRequest(layer.backend) if _backend is None else _backend
@@ -86,8 +87,14 @@ class OncePerRequest(AuthenticationBackend):
         return found
 
 
+_app: Starlette | None = None
 _backend: OncePerRequest | None = None
-"""That of this process; there is one platform."""
+"""Those of this process; there is one platform."""
+
+
+def is_inside(scope: Scope) -> bool:
+    """Return whether the stock application handles a request. Otherwise its `user` is the host's."""
+    return _app is not None and scope.get("app") is _app
 
 
 async def authenticate(scope: Scope) -> tuple[AuthCredentials, Any]:
@@ -100,9 +107,10 @@ async def authenticate(scope: Scope) -> tuple[AuthCredentials, Any]:
     return (AuthCredentials(), UnauthenticatedUser()) if found is None else found
 
 
-def _caller(scope: Scope) -> list[tuple[bytes, bytes]]:
+def _caller(scope: Scope) -> tuple[Any, ...]:
     """Return what tells the caller of a request."""
-    return [each for each in scope["headers"] if each[0].lower() not in _OF_BODY]
+    query = scope.get("query_string", b"")
+    return query, *(each for each in scope["headers"] if each[0].lower() not in _OF_BODY)
 
 
 def needs(permission: str) -> str:

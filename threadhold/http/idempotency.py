@@ -65,11 +65,12 @@ def note_client_request(scope: Scope, body: bytes) -> None:
         scope.setdefault(_CLIENT_REQUEST, _digest(scope["path"], body))
 
 
-def repeatable(scope: Scope, body: bytes, number: int = 0) -> Repeatable | None:
+def repeatable(scope: Scope, user: Any, body: bytes, number: int = 0) -> Repeatable | None:
     """Return what recognizes a repetition of a request; None for a request without a key.
 
     Args:
-        scope: The ASGI scope, with the user.
+        scope: The ASGI scope.
+        user: The authenticated user.
         body: What is asked for, if the body of the client's request was not noted.
         number: How many objects the request has created before.
 
@@ -81,7 +82,7 @@ def repeatable(scope: Scope, body: bytes, number: int = 0) -> Repeatable | None:
         return None
     if len(found) > 1 or not 0 < len(found[0]) <= MAX_LENGTH:
         raise HTTPException(422, _INVALID)
-    user, key = scope.get("user"), process.configuration().options.tenant_key
+    key = process.configuration().options.tenant_key
     tenant = None if key is None or user is None else tenants.of_user(user, key)
     further = [str(number)] if number else []
     name = _digest(tenant or "", str(getattr(user, "identity", "") or ""), found[0], *further)
@@ -105,7 +106,7 @@ class Idempotency:
             await self._app(scope, receive, send)
             return
         body, messages = await _read(receive)
-        if (request := repeatable(scope, body)) is None:
+        if (request := repeatable(scope, scope.get("user"), body)) is None:
             raise HTTPException(422, _INVALID)
         replay = iter(messages)
 

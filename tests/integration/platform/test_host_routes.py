@@ -13,11 +13,11 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 HOST = """
 import pathlib
-from fastapi import Depends
+from fastapi import Depends, WebSocket
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from threadhold import gate, operations
+from threadhold import gate, operations, sessions
 from threadhold.users import User
 
 checks = []
@@ -29,6 +29,8 @@ def user_of(request):
     if name == "banned":
         raise HTTPException(403, "banned")
     tenant = request.headers.get("x-tenant", "acme")
+    if name == "late":
+        sessions.begin(request.scope, expires_at=1.0, targets=[sessions.Target(token_id="t")])
     return {"identity": name, "tenant": tenant, "permissions": ["reader"]} if name else None
 
 
@@ -89,6 +91,11 @@ async def ask(request: HTTPConnection, user: User = Depends(platform.user)):
     }
 
 
+@app.get("/long")
+async def long(user: User = Depends(platform.user)):
+    await user.check()
+
+
 @app.get("/threads-of-mine/{thread_id}")
 async def read(thread_id: str, user: User = Depends(platform.user)):
     return await operations.read_thread(user, thread_id)
@@ -107,7 +114,7 @@ async def stop(thread_id: str, user: User = Depends(platform.user)):
 
 
 @app.websocket("/socket")
-async def socket(websocket):
+async def socket(websocket: WebSocket):
     user = await platform.user(websocket)
     await websocket.accept()
     await websocket.send_json({"identity": user.identity})
@@ -119,12 +126,21 @@ async def own(request):
     return JSONResponse({"identity": user.identity})
 
 
+# Middleware of the host with a user of its own, which asks who calls the platform.
+class Asks:
+    async def __call__(self, scope, receive, send):
+        scope["user"] = "the user of the host"
+        await platform.user(HTTPConnection(scope))
+        assert scope["user"] == "the user of the host"
+        await platform(scope, receive, send)
+
+
 platform.include([Route("/own/{name}", own)])
+app.mount("/asks", Asks())
 app.mount("/lg", platform)
+NOWHERE = "/asks/threads/01a20000-0000-7000-8000-00000000dead"
 ADA, EVE = {"x-user": "ada"}, {"x-user": "eve"}
-""".replace("async def socket(websocket):", "async def socket(websocket: WebSocket):").replace(
-    "from fastapi import Depends\n", "from fastapi import Depends, WebSocket\n"
-)
+"""
 
 
 def test_a_user_is_checked_once_and_refused_as_by_the_api(tmp_path: Path) -> None:
@@ -162,14 +178,19 @@ async def work(http):
     await http.post("/ask", headers={**ADA, "x-value": "x"})
     after = (await http.get("/lg/threads/search", headers={})).status_code
     after = [after, (await http.post("/lg/threads", json={})).status_code]
+    late = {"x-user": "late"}
+    ends = [(await http.get(path, headers=late)).json() for path in ("/long", NOWHERE)]
+    checks.clear()
+    assert (await http.get("/asks/own/x", headers=ADA)).json() == {"identity": "ada"}
+    assert len(checks) == 1
     sockets = [await dialled([(b"x-user", b"ada")]), await dialled([])]
     seen = (await http.get("/lg/own/x", headers=ADA)).headers.get("x-request-id")
-    return answers, limited, after, sockets, bool(seen)
+    return answers, limited, after, sockets, bool(seen), ends
 
 report(found=asked(app, work))
 """,
     )
-    answers, limited, after, sockets, has_id = found["found"]
+    answers, limited, after, sockets, has_id, ends = found["found"]
     assert (
         answers["nobody/me"]
         == answers["nobody/lg/own/x"]
@@ -197,6 +218,7 @@ report(found=asked(app, work))
     assert sockets[0][1:2] == ['{"identity":"ada"}']
     assert sockets[1][0] == 401
     assert has_id
+    assert ends == [{"detail": "The token has expired"}] * 2
 
 
 def test_operations_act_as_the_user_and_are_entered(tmp_path: Path) -> None:
