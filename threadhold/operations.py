@@ -6,23 +6,19 @@ the audit log name the route of the host. A header `Idempotency-Key` of the host
 the thread or run that it creates.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
-import jsonschema_rs
 import orjson
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.gate import handlers
-from langgraph_runtime_sql.gate.idempotency import gone
 from langgraph_runtime_sql.gate.operations import THREAD_SEARCH
-from threadhold.http import error_handlers, idempotency, rate_limits
+from threadhold.api_calls import REPEATED, Call, Json, again, content_of, once
+from threadhold.http import idempotency, rate_limits
 from threadhold.users import User, acting
 
 __all__ = [
@@ -45,10 +41,7 @@ __all__ = [
     "wait_run",
 ]
 
-Json = dict[str, Any]
-
 _THREADS, _RUNS = "langgraph_api.api.threads", "langgraph_api.api.runs"
-_REPEATED, _CREATED = "threadhold.repeated", "threadhold.created"
 _THREAD, _RUN = "/threads/{thread_id}", "/threads/{thread_id}/runs/{run_id}"
 
 
@@ -137,7 +130,7 @@ def is_repetition(user: User) -> bool:
 
     The answer then says `Idempotent-Replayed: true`.
     """
-    return _REPEATED in user.asgi
+    return REPEATED in user.asgi
 
 
 async def permit(user: User) -> None:
@@ -171,10 +164,10 @@ async def create_thread(
     body = {"metadata": metadata or {}, "if_exists": if_exists}
     if thread_id is not None:
         body["thread_id"] = thread_id
-    call = _Call(f"{_THREADS}:create_thread", "POST", "/threads", body=body)
-    found, made = await _once(user, call)
-    thread: Json = _json(made) if found is None else {}
-    return thread or await _again(read_thread(user, (found or {})["thread_id"]), found or {})
+    call = Call(f"{_THREADS}:create_thread", "POST", "/threads", body=body)
+    found, made = await once(user, call)
+    thread: Json = content_of(made) if found is None else {}
+    return thread or await again(read_thread(user, (found or {})["thread_id"]), found or {})
 
 
 async def read_thread(user: User, thread_id: str) -> Json:
@@ -206,8 +199,8 @@ async def search_threads(user: User, **wanted: Any) -> list[Json]:
     Raises:
         HTTPException: as that route answers.
     """
-    call = _Call(f"{_THREADS}:search_threads", "POST", "/threads/search", body=wanted)
-    found: list[Json] = _json(await call.answer(user))
+    call = Call(f"{_THREADS}:search_threads", "POST", "/threads/search", body=wanted)
+    found: list[Json] = content_of(await call.answer(user))
     return found
 
 
@@ -217,7 +210,7 @@ async def delete_thread(user: User, thread_id: str) -> None:
     Raises:
         HTTPException: as `read_thread`.
     """
-    await _Call(f"{_THREADS}:delete_thread", "DELETE", _THREAD, {"thread_id": thread_id}).answer(
+    await Call(f"{_THREADS}:delete_thread", "DELETE", _THREAD, {"thread_id": thread_id}).answer(
         user
     )
 
@@ -243,9 +236,9 @@ async def start_run(user: User, thread_id: str, run: Mapping[str, Any]) -> Run:
     Raises:
         HTTPException: as that route answers: 404, 409, 422, 429 or a hook's refusal.
     """
-    found, made = await _once(user, _of_run("create_run", "", thread_id, run))
+    found, made = await once(user, _of_run("create_run", "", thread_id, run))
     if found is not None:
-        await _again(read_run(user, found["thread_id"], found["run_id"]), found)
+        await again(read_run(user, found["thread_id"], found["run_id"]), found)
         return Run(found["thread_id"], found["run_id"])
     return _started(made)
 
@@ -257,10 +250,10 @@ async def wait_run(user: User, thread_id: str, run: Mapping[str, Any]) -> Run:
         HTTPException: as `start_run`.
     """
     with rate_limits.stream(user.fields, thread_id):
-        found, made = await _once(user, _of_run("wait_run", "/wait", thread_id, run))
+        found, made = await once(user, _of_run("wait_run", "/wait", thread_id, run))
         if found is not None:
-            await _again(read_run(user, found["thread_id"], found["run_id"]), found)
-            joined = _Call(f"{_RUNS}:join_run", "GET", f"{_RUN}/join", found)
+            await again(read_run(user, found["thread_id"], found["run_id"]), found)
+            joined = Call(f"{_RUNS}:join_run", "GET", f"{_RUN}/join", found)
             made = await joined.answer(user)
         with acting(user):
             text = b"".join([bytes(each) async for each in made.body_iterator])
@@ -279,10 +272,10 @@ async def stream_run(user: User, thread_id: str, run: Mapping[str, Any]) -> RunS
         body["stream_resumable"] = True
     with ExitStack() as counted:
         counted.enter_context(rate_limits.stream(user.fields, thread_id))
-        found, made = await _once(user, _of_run("stream_run", "/stream", thread_id, body))
+        found, made = await once(user, _of_run("stream_run", "/stream", thread_id, body))
         if found is not None:
-            await _again(read_run(user, found["thread_id"], found["run_id"]), found)
-            joined = _Call(f"{_RUNS}:join_run_stream", "GET", f"{_RUN}/stream", found)
+            await again(read_run(user, found["thread_id"], found["run_id"]), found)
+            joined = Call(f"{_RUNS}:join_run_stream", "GET", f"{_RUN}/stream", found)
             made = await joined.answer(user)
         return RunStream(_started(made), user, made.body_iterator, counted.pop_all())
 
@@ -305,10 +298,10 @@ async def list_runs(
         HTTPException: as `read_thread`.
     """
     query = {"limit": limit, **({} if status is None else {"status": status})}
-    call = _Call(
+    call = Call(
         f"{_RUNS}:list_runs", "GET", f"{_THREAD}/runs", {"thread_id": thread_id}, query=query
     )
-    found: list[Json] = _json(await call.answer(user))
+    found: list[Json] = content_of(await call.answer(user))
     return found
 
 
@@ -325,126 +318,20 @@ async def cancel_run(user: User, thread_id: str, run_id: str, *, action: str = "
         HTTPException: (404) the user has no such run in flight; or a handler's refusal.
     """
     ids = {"thread_id": thread_id, "run_id": run_id}
-    call = _Call(f"{_RUNS}:cancel_run", "POST", f"{_RUN}/cancel", ids, query={"action": action})
+    call = Call(f"{_RUNS}:cancel_run", "POST", f"{_RUN}/cancel", ids, query={"action": action})
     await call.answer(user)
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A call of a function that answers a route of the API.
-
-    Attributes:
-        function: `module:name`.
-        method: The method of the route.
-        route: Its path, with names for the parameters.
-        values: The values of the parameters.
-        query: The query.
-        body: The body.
-    """
-
-    function: str
-    method: str
-    route: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-    query: Mapping[str, Any] = field(default_factory=dict)
-    body: Any = None
-
-    @property
-    def content(self) -> bytes:
-        return b"" if self.body is None else orjson.dumps(self.body)
-
-    async def answer(self, user: User) -> Any:
-        """Call the function as a user.
-
-        Raises:
-            HTTPException: it refuses.
-        """
-        from importlib import import_module
-
-        from langgraph_api import route
-
-        module, _, name = self.function.partition(":")
-        function: Callable[[Any], Awaitable[Any]] = getattr(import_module(module), name)
-        request = route.ApiRequest(self._scope(user))
-        request._body = bytearray(self.content)
-        with acting(user):
-            try:
-                return await function(request)
-            except jsonschema_rs.ValidationError as error:
-                raise HTTPException(422, error_handlers.shortened(str(error))) from error
-
-    def _scope(self, user: User) -> Json:
-        path = self.route.format(**self.values)
-        return {
-            "type": "http",
-            "method": self.method,
-            "path": path,
-            "raw_path": path.encode(),
-            "root_path": "",
-            "query_string": urlencode(self.query).encode(),
-            "headers": [*_headers(user), (b"last-event-id", b"-")],
-            "path_params": {name: str(each) for name, each in self.values.items()},
-            "route": self.route,
-            "user": user.fields,
-            "auth": user.credentials,
-        }
-
-
-def _of_run(function: str, end: str, thread_id: str, run: Mapping[str, Any]) -> _Call:
+def _of_run(function: str, end: str, thread_id: str, run: Mapping[str, Any]) -> Call:
     ids = {"thread_id": thread_id}
-    return _Call(f"{_RUNS}:{function}", "POST", f"{_THREAD}/runs{end}", ids, body=dict(run))
-
-
-def _headers(user: User) -> Iterable[tuple[bytes, bytes]]:
-    return [each for each in user.asgi["headers"] if each[0] != b"last-event-id"]
+    return Call(f"{_RUNS}:{function}", "POST", f"{_THREAD}/runs{end}", ids, body=dict(run))
 
 
 async def _read(user: User, function: str, route: str, **values: str) -> Json:
-    found: Json = _json(await _Call(function, "GET", route, values).answer(user))
+    found: Json = content_of(await Call(function, "GET", route, values).answer(user))
     return found
-
-
-def _json(answer: Any) -> Any:
-    return orjson.loads(answer.body)
 
 
 def _started(answer: Any) -> Run:
     _, _, thread, _, run = answer.headers["content-location"].split("/")
     return Run(thread, run)
-
-
-async def _once(user: User, call: _Call) -> tuple[dict[str, str] | None, Any]:
-    """Call a function that creates something, unless the request repeats an earlier one.
-
-    Returns:
-        The ids of what the earlier request has created, or None; and the answer.
-    """
-    # One request may create a thread and several runs.
-    number = user.asgi.get(_CREATED, 0)
-    repeatable = idempotency.repeatable(user.asgi, user.fields, call.content, number)
-    token = request_context.idempotency.set(repeatable)
-    try:
-        found, made = None, await call.answer(user)
-    except HTTPException:
-        if repeatable is None or repeatable.found is None:
-            raise
-        found, made = {name: str(each) for name, each in repeatable.found.items()}, None
-        user.asgi[_REPEATED] = True
-    finally:
-        request_context.idempotency.reset(token)
-    user.asgi[_CREATED] = number + 1
-    return found, made
-
-
-async def _again(reading: Awaitable[Json], ids: dict[str, str]) -> Json:
-    """Read what an earlier request has created.
-
-    Raises:
-        HTTPException: (409) it is gone, or hidden from the user.
-    """
-    try:
-        return await reading
-    except HTTPException as error:
-        if error.status_code != 404:
-            raise
-        raise HTTPException(409, gone(**ids)) from error
