@@ -19,7 +19,8 @@ PY := $(VENV)/bin/python
 # Print the name of each package, because the first installation takes most of a minute.
 NAMES = awk '/^Collecting / { printf "  %s\n", $$2; fflush() } /^(ERROR|WARNING)/ { print; fflush() }'
 PIP = $(PY) -m pip install --disable-pip-version-check --progress-bar off
-INSTALL_LOCK = set -o pipefail; $(PIP) --require-hashes -r
+# The lock is complete. To resolve it again, pip would ask for releases that have no hash in it.
+INSTALL_LOCK = set -o pipefail; $(PIP) --require-hashes --no-deps -r
 INSTALL_SELF = $(PIP) --quiet --no-deps --no-build-isolation -e .
 # Tests of a file share servers, so they stay in one process. Four processes suit two cores too,
 # because tests wait half of the time.

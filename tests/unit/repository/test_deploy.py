@@ -246,7 +246,7 @@ def test_all_stages_use_one_supported_python() -> None:
 def test_image_installs_only_locked_packages() -> None:
     installs = [each.words for each in BUILD if each.name == "RUN" and "install" in each.words]
     assert len(installs) == 2
-    assert {"--require-hashes", "requirements.lock"} <= set(installs[0])
+    assert {"--require-hashes", "--no-deps", "requirements.lock"} <= set(installs[0])
     assert {"--no-deps", "--no-build-isolation"} <= set(installs[1])
 
 
