@@ -24,10 +24,10 @@ from langgraph_runtime_sql.checkpoint import (
     free_parts,
     missing_parts,
     prune_thread,
+    resealing,
     thread_storage,
 )
 from langgraph_runtime_sql.checkpoint.parts import values
-from langgraph_runtime_sql.checkpoint.resealing import reseal_thread
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
@@ -295,7 +295,7 @@ async def test_encrypted_parts_tell_nothing(db: Database, monkeypatch: pytest.Mo
     assert (await history(app))[-len(before) :] == before
     # Encrypting the rest, and another thread's copy, keep every state.
     before = await history(app)
-    await db.write(lambda conn: reseal_thread(conn, THREAD))
+    await db.write(lambda conn: sum(step() for step in resealing.changes(conn, THREAD)))
     assert all(kind.endswith("+sealed") for _, kind, _ in await stored(db, THREAD))
     await db.write(lambda conn: copy_thread(conn, THREAD, COPY))
     await db.write(lambda conn: prune_thread(conn, THREAD))
