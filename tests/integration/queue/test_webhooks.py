@@ -375,7 +375,7 @@ async def checking(
         monkeypatch.setattr(webhook, "ensure_webhook_http_client", http.ensure_webhook_http_client)
         monkeypatch.setattr(http, "_webhook_http_client", None)
         install()
-        set_options(monkeypatch, webhook_secrets=(SECRET,))
+        set_options(monkeypatch, webhook_secrets=(signing.write_secret(SECRET),))
         async with opened(tmp_path / "webhooks.db"):
             working = delivery.Delivery(runtime.current())
             task = asyncio.create_task(working.run())
