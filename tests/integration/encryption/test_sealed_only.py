@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -284,6 +285,12 @@ async def test_plain_row_is_refused_once_all_are_encrypted(
     assert await said(thread) == CANARY
 
 
+def readable(body: str) -> bytes:
+    """Return the bytes of an exported value. The log compresses long segments."""
+    found = b64decode(body)
+    return zlib.decompress(found[2:]) if found[:2] == b"\0z" else found
+
+
 async def test_export_of_an_encrypted_database_is_decrypted_or_refused(
     db: Database, path: Path, use: SetKeys, tmp_path: Path
 ) -> None:
@@ -310,7 +317,7 @@ async def test_export_of_an_encrypted_database_is_decrypted_or_refused(
     values = "checkpoints" if databases.kind() == "sqlite" else "checkpoint_blobs"
     for name in (values, "event_segments"):
         bodies = re.findall(r'"base64": "([^"]+)"', tables[name])
-        assert CANARY.encode() in b"".join(map(b64decode, bodies)), name
+        assert CANARY.encode() in b"".join(map(readable, bodies)), name
     everything = "".join(tables.values())
     assert "$sealed" not in everything and "+sealed" not in everything and OTHER not in everything
     # A row that cannot be read ends the export, and its files are removed.

@@ -146,6 +146,7 @@ OF_ONE = {
     "integration/http/test_log_privacy.py": "log lines, whatever the database is",
     "integration/http/test_fuzz.py": "sends each request to both databases",
     "integration/platform/test_mounting.py": "each host and prefix on one of the databases",
+    "chaos/test_reaper.py": "processes that a test session leaves",
     "integration/http/test_connections.py": "sockets, before any request reaches a database",
     "integration/http/test_security_baseline.py": "processes that refuse to start",
     "integration/cli/test_init.py": "the project that `threadhold init` writes keeps a file",
