@@ -91,11 +91,8 @@ class Linker:
 
     async def stop(self) -> None:
         """Write the last link of this process, if the database answers."""
-        await self._try(STOP_SECONDS)
-
-    async def _try(self, seconds: float | None) -> None:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(STOP_SECONDS):
                 await self.write()
         except (RuntimeSqlError, TimeoutError):
             # The next link names the same heads, also that of another process.

@@ -10,7 +10,6 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from sqlalchemy import Text, bindparam, select
 
 from langgraph_runtime_sql import json_codec
@@ -23,8 +22,6 @@ from langgraph_runtime_sql.tenancy import scope
 
 if TYPE_CHECKING:
     from langgraph_runtime_sql.database.database import Database
-
-logger = structlog.stdlib.get_logger(__name__)
 
 # Seconds between two looks for due counts, and between two counts of a tenant.
 LOOK_SECONDS, COUNT_SECONDS = 5.0, 45.0
