@@ -71,7 +71,10 @@ class Pacer:
 
     def _begin(self) -> None:
         """Give the turns of the next iteration."""
-        self._is_scheduled, self._spent = False, 0.0
+        # A piece that costs more than an iteration's budget is worked off in several.
+        self._is_scheduled, self._spent = False, max(0.0, self._spent - BUDGET)
+        if self._spent:
+            self._schedule()
         while self._waiting and self._spent < BUDGET:
             future, cost = self._next()
             if not future.done():

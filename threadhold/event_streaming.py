@@ -27,7 +27,7 @@ import orjson
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql import pacing, runtime
 from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage
 from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
@@ -37,6 +37,7 @@ from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.cursor import Begin
 from langgraph_runtime_sql.ops.threads.stream import Stream
+from langgraph_runtime_sql.tenancy import scope
 from threadhold.http import stream_ends
 from threadhold.stream_places import (
     MAX_INDEX,
@@ -52,6 +53,9 @@ logger = structlog.stdlib.get_logger(__name__)
 # An event of a run of protocol 2, whose checkpoints are in the log.
 _NATIVE = b'{"type":"event"'
 _SUBSCRIBES = ("subscription.subscribe", "subscription.reconnect")
+
+# The expected time on the event loop until a stream sends its first event, in milliseconds.
+BEGIN_MS = 8.0
 
 _view: ContextVar[View | None] = ContextVar("_view", default=None)
 _cursor: ContextVar[Cursor | None] = ContextVar("_cursor", default=None)
@@ -392,6 +396,7 @@ def _install_routes(api: Any) -> None:
             _cursor.set(await _read_cursor(request))
         except InvalidCursor as error:
             return JSONResponse({"detail": str(error)}, 400)
+        await pacing.turn(scope.turn(), "streams", BEGIN_MS)
         return await events(request)
 
     async def thread_websocket(socket: Any) -> None:
@@ -406,6 +411,7 @@ def _install_routes(api: Any) -> None:
             await socket.send_json({**refused, "message": str(error)})
             await socket.close(1008)
             return
+        await pacing.turn(scope.turn(), "streams", BEGIN_MS)
         await stream_ends.hand_over_socket(socket, websocket)
 
     for route in api.event_streaming_routes:

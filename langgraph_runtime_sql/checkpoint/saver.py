@@ -21,7 +21,6 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -34,6 +33,7 @@ from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.encryption import master
+from langgraph_runtime_sql.pauses import Pauses
 
 # The metadata keys that SQLite's JSON paths take literally.
 _SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -52,6 +52,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
         conn: Ignored; each call is a transaction of its own.
         unpack_hook: Decodes msgpack extension types, instead of the classes they name.
         use_direct_connection: Ignored; there is only one kind.
+        on_read: Called with the size in bytes of each state that a list reads. What it raises ends the
+            list, which is a search then: few run at a time.
 
     Raises:
         NotImplementedError: custom encryption is configured.
@@ -63,8 +65,10 @@ class Checkpointer(BaseCheckpointSaver[str]):
         *,
         unpack_hook: UnpackHook | None = None,
         use_direct_connection: bool = False,
+        on_read: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(serde=serializer(unpack_hook))
+        self._on_read = on_read
         # The checkpoints that this saver stored, by run: writes onto these need no undo.
         self._own: set[tuple[str, undo.Place]] = set()
 
@@ -78,7 +82,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     # --- reading ---
 
-    def _reading(self, conn: Connection, config: RunnableConfig) -> SerializerProtocol:
+    def _reading(self, conn: Connection, config: RunnableConfig) -> sealing.Opener:
         return sealing.reading(conn, self.serde, config["configurable"]["thread_id"])
 
     def _get_tuple(self, config: RunnableConfig) -> Callable[[Connection], CheckpointTuple | None]:
@@ -119,12 +123,26 @@ class Checkpointer(BaseCheckpointSaver[str]):
         def run_in_thread(conn: Connection, place: RunnableConfig) -> list[CheckpointTuple]:
             in_sql = {k: v for k, v in (filter or {}).items() if _fits_sql(conn, k, v)}
             others = {k: v for k, v in (filter or {}).items() if k not in in_sql}
-            saver = stock_saver(conn, self._reading(conn, place))
-            found = saver.list(place, filter=in_sql, before=before, limit=None if others else limit)
-            each_opened = (sealing.opened(conn, each) for each in found)
-            return list(islice((t for t in each_opened if matches(t.metadata, others)), limit))
+            reading = self._reading(conn, place)
+            found = stock_saver(conn, reading).list(
+                place, filter=in_sql, before=before, limit=None if others else limit
+            )
+            opened = (sealing.opened(conn, each) for each in self._told(found, reading))
+            return list(islice((t for t in opened if matches(t.metadata, others)), limit))
 
         return run
+
+    def _told(
+        self, found: Iterator[CheckpointTuple], reading: sealing.Opener
+    ) -> Iterator[CheckpointTuple]:
+        """Yield what is found, and tell its size."""
+        before, pauses = 0, Pauses()
+        for each in found:
+            if self._on_read is not None:
+                self._on_read(reading.read_bytes - before)
+            before = reading.read_bytes
+            yield each
+            pauses.take()
 
     def list(
         self,
@@ -144,7 +162,12 @@ class Checkpointer(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        for found in await self._database.read(self._list(config, filter, before, limit)):
+        read = self._list(config, filter, before, limit)
+        if self._on_read is None:
+            tuples = await self._database.read(read)
+        else:
+            tuples = await self._database.search(read, "Ask for fewer states with `limit`.")
+        for found in tuples:
             yield found
 
     def _delta_history(

@@ -179,6 +179,9 @@ class Opener:
         conn: The transaction, which loads the keys.
         thread_id: The thread of the checkpoints.
         cache: The keys of the database. Default: those of the running platform.
+
+    Attributes:
+        read_bytes: The bytes of all values so far, before `inner` read them.
     """
 
     def __init__(
@@ -193,6 +196,7 @@ class Opener:
         self._thread_id = thread_id
         self._cache = cache
         self._parts = PartsReader(conn, thread_id, self.plain)
+        self.read_bytes = 0
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         return self._inner.dumps_typed(obj)
@@ -203,6 +207,7 @@ class Opener:
             kind, plain = kind.removesuffix(KIND_SUFFIX), self._parts.whole(plain)
         elif kind.endswith(compression.SUFFIX):
             kind, plain = kind.removesuffix(compression.SUFFIX), self._expanded(plain)
+        self.read_bytes += len(plain)
         return self._inner.loads_typed((kind, plain))
 
     def _expanded(self, data: bytes) -> bytes:

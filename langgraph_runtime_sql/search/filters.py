@@ -9,7 +9,6 @@ function evaluates what an index cannot answer.
 import sqlite3
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from time import perf_counter, sleep
 from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, bindparam, func
@@ -19,14 +18,13 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.database.schema import Json
+from langgraph_runtime_sql.pauses import Pauses
 
 Filter = Mapping[str, Any]
 
 MAX_DEPTH = 2
 # A search for this many entries of an array leaves few documents that lack the others.
 SKETCHED = 8
-# A search in the interpreter pauses after so much work, unless its thread was idle since the last.
-WORK_SECONDS, PAUSE_SECONDS, IDLE_SECONDS = 0.002, 0.0002, 0.1
 
 
 def contains(document: Any, needle: Any) -> bool:
@@ -155,20 +153,11 @@ def _sql_lower(text: str | None) -> str | None:
 
 
 def _pausing(function: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]:
-    """Return the function with pauses that let other threads of the interpreter work.
-
-    A search calls it for each row, and releases the interpreter in between for so short a time that
-    the event loop seldom wakes up before it is taken again: it then waits 0.1 s for a request's turn.
-    """
-    due = 0.0
+    """Return a function that is called for each row of a search, with pauses."""
+    pauses = Pauses()
 
     def call(first: Any, second: Any) -> int:
-        nonlocal due
-        if (now := perf_counter()) >= due:
-            # The first call of a search has nothing to make up for.
-            if now < due + IDLE_SECONDS:
-                sleep(PAUSE_SECONDS)
-            due = perf_counter() + WORK_SECONDS
+        pauses.take()
         return function(first, second)
 
     return call

@@ -19,13 +19,14 @@ from langgraph_runtime_sql.tenancy import tenants
 # The expected time of a small request on the loop, in milliseconds.
 REQUEST_MS = 1.0
 REMEMBERED = 10_000
+_TAKEN = "threadhold.turn_taken"
 _CREDENTIALS = (b"authorization", b"cookie")
 # Authentication handlers may read any header. Those of proxies and traces differ in each request.
 _CUSTOM, _NOT_CUSTOM = b"x-", (b"x-request-id", b"x-forwarded-", b"x-real-ip", b"x-b3-")
 
 
 class RequestTurns:
-    """Let each request wait for its turn.
+    """Let each request wait for its turn, once.
 
     Args:
         app: The application around whose requests this is.
@@ -37,9 +38,10 @@ class RequestTurns:
         self._known: OrderedDict[int, Hashable] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
+        if scope["type"] not in ("http", "websocket") or _TAKEN in scope:
             await self._app(scope, receive, send)
             return
+        scope[_TAKEN] = True
         credentials = _credentials(scope)
         group = self._known.get(credentials)
         if group is None:

@@ -14,12 +14,14 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from langgraph_runtime_sql import process
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from threadhold.config_file import read_config
 from threadhold.host import prefix
 from threadhold.hosts import is_loopback
 from threadhold.http.answer_status import AnswerStatus
+from threadhold.http.request_turns import RequestTurns
 from threadhold.program import Program
 from threadhold.serving import banner, connections, descriptors, logs, stop_lines, supervisor
 from threadhold.serving.listen import bind
@@ -182,8 +184,11 @@ def config(
     """Make uvicorn's configuration, without its own log lines and `Server` header."""
     protocol: Any = guard.make
     socket_protocol: Any = Socket
+    # Around everything, so that a burst of requests costs others nothing but their arrival. The
+    # platform's own turns, for other servers, are not taken again.
+    turns = RequestTurns(app, process.configuration().options.tenant_key)
     return uvicorn.Config(
-        AnswerCancelled(app),
+        AnswerCancelled(turns),
         http=protocol,
         ws=socket_protocol,
         host=host,

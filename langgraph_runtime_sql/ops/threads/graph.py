@@ -1,6 +1,6 @@
 """The graph of a thread: find its id, and open it on the thread's checkpoints."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,6 +35,7 @@ async def opened(
     config: dict[str, Any],
     access: str,
     hook: checkpoint.UnpackHook | None = None,
+    on_read: Callable[[int], None] | None = None,
 ) -> AsyncIterator[Any]:
     """Open the thread's graph on its checkpointer, as the API builds it for `access`.
 
@@ -44,6 +45,7 @@ async def opened(
         config: The config for the graph.
         access: `threads.read` or `threads.update`.
         hook: Decodes extension types. Default: to JSON for `threads.read`.
+        on_read: Called with the size of each state that a list of its checkpoints reads.
     """
     from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
     from langgraph_api import config as api_config
@@ -62,7 +64,7 @@ async def opened(
     checkpointer = (
         await get_checkpointer()
         if api_config.USE_CUSTOM_CHECKPOINTER
-        else checkpoint.Checkpointer(unpack_hook=hook)
+        else checkpoint.Checkpointer(unpack_hook=hook, on_read=on_read)
     )
     async with get_graph(
         graph_id, merged, checkpointer=checkpointer, store=await get_store(), access_context=access

@@ -10,7 +10,7 @@ import structlog
 from langgraph.types import StateSnapshot, StateUpdate
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, json_codec, request_context, runtime
+from langgraph_runtime_sql import checkpoint, json_codec, pacing, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
@@ -23,11 +23,14 @@ from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import long_values, newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.state_guard import StateGuard
+from langgraph_runtime_sql.tenancy import scope
 
 logger = structlog.stdlib.get_logger(__name__)
 
 Update = Callable[[Any], Awaitable[Any]]
 
+# About what the event loop writes as JSON.
+ENCODED_BYTES_PER_MS = 1_000_000.0
 NO_GRAPH = (
     "Thread {} has no graph yet, because it has no run. Create a run first, or set `graph_id` "
     "in the thread's metadata."
@@ -122,15 +125,19 @@ class State:
         if graph_id is None:
             return []
         repeated, page = checkpoint.Repeated(), limits.history_page()
-        opened = thread_graph.opened(row, graph_id, config, "threads.read", repeated.hook)
+        opened = thread_graph.opened(
+            row, graph_id, config, "threads.read", repeated.hook, page.add_read
+        )
         async with opened as graph:
             repeated.share_in(getattr(graph, "channels", {}))
-            found = []
+            found, cost = [], 0.0
             async for snapshot in graph.aget_state_history(
                 config, limit=limit, filter=metadata, before=_before(before)
             ):
+                await pacing.turn(scope.turn(), "history", cost)
                 values = json_codec.encoded(repeated.encoded(snapshot.values))
                 page.add(len(values))
+                cost = len(values) / ENCODED_BYTES_PER_MS
                 shown: Any = orjson.Fragment(values)
                 found.append(thread_graph.of_thread(row, snapshot)._replace(values=shown))
             return found

@@ -331,7 +331,14 @@ def test_page_of_a_history_is_refused_by_its_size_and_says_how_many_states_fit(
     assert "The first 2 fit" in answer.json()["detail"]
     fitting = client.post(f"{thread}/history", json={"limit": 2}).json()
     assert [each["values"]["value"][0] for each in fitting] == ["c", "b"]
-    larger = {"values": {"value": "d" * 200_000}}
+    # Many more are refused while they are read.
+    for letter in "defghi":
+        change = {"values": {"value": letter * 40_000}}
+        assert client.post(f"{thread}/state", json=change).status_code == 200
+    answer = client.get(f"{thread}/history", params={"limit": 10})
+    assert answer.status_code == 422, answer.text
+    assert "fewer states with `limit`" in answer.json()["detail"]
+    larger = {"values": {"value": "z" * 200_000}}
     assert client.post(f"{thread}/state", json=larger).status_code == 200
     assert len(client.post(f"{thread}/history", json={"limit": 1}).json()) == 1
 
