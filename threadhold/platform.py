@@ -443,7 +443,7 @@ def _load(claim: _Claim) -> Starlette:
     )
     authentication.install(app, metrics=metrics)
     audit.install(app, permission=options.audit_permission)
-    request_turns.install(app, options.tenant_key)
+    request_turns.install(app)
     openapi.install(app, page=options.docs_page is not False)
     public_url.install(options.public_url)
     webhooks.install()

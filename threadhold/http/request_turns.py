@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph_runtime_sql import pacing
+from langgraph_runtime_sql import pacing, process
 from langgraph_runtime_sql.tenancy import tenants
 
 # The expected time of a small request on the loop, in milliseconds.
@@ -28,13 +28,14 @@ _CUSTOM, _NOT_CUSTOM = b"x-", (b"x-request-id", b"x-forwarded-", b"x-real-ip", b
 class RequestTurns:
     """Let each request wait for its turn, once.
 
+    Without `sql.tenant_key`, each user is a tenant.
+
     Args:
         app: The application around whose requests this is.
-        tenant_key: The key of the tenant in a user. None: each user is a tenant.
     """
 
-    def __init__(self, app: ASGIApp, tenant_key: str | None) -> None:
-        self._app, self._tenant_key = app, tenant_key
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
         self._known: OrderedDict[int, Hashable] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,7 +60,9 @@ class RequestTurns:
         identity = getattr(user, "identity", None)
         if not identity:
             return
-        tenant = None if self._tenant_key is None else tenants.of_user(user, self._tenant_key)
+        # Now, because a server is put together before the platform starts.
+        key = process.configuration().options.tenant_key
+        tenant = None if key is None else tenants.of_user(user, key)
         self._known[credentials] = ("user", identity) if tenant is None else tenant
         self._known.move_to_end(credentials)
         while len(self._known) > REMEMBERED:
@@ -78,6 +81,6 @@ def _credentials(scope: Scope) -> int:
     )
 
 
-def install(app: Starlette, tenant_key: str | None) -> None:
+def install(app: Starlette) -> None:
     """Let requests of the stock application wait for their turns, outside of everything else."""
-    app.user_middleware.insert(0, Middleware(RequestTurns, tenant_key=tenant_key))
+    app.user_middleware.insert(0, Middleware(RequestTurns))

@@ -14,7 +14,6 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from langgraph_runtime_sql import process
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from threadhold.config_file import read_config
@@ -186,9 +185,8 @@ def config(
     socket_protocol: Any = Socket
     # Around everything, so that a burst of requests costs others nothing but their arrival. The
     # platform's own turns, for other servers, are not taken again.
-    turns = RequestTurns(app, process.configuration().options.tenant_key)
     return uvicorn.Config(
-        AnswerCancelled(turns),
+        AnswerCancelled(RequestTurns(app)),
         http=protocol,
         ws=socket_protocol,
         host=host,

@@ -4,6 +4,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from langgraph_runtime_sql import process
+from langgraph_runtime_sql.options import Options
+from langgraph_runtime_sql.process import Configuration
 from threadhold.http.request_turns import RequestTurns
 
 
@@ -22,9 +27,14 @@ class App:
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-async def test_requests_of_one_client_do_not_delay_those_of_another() -> None:
+async def test_requests_of_one_client_do_not_delay_those_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     app = App()
-    turns = RequestTurns(app, "tenant")
+    turns = RequestTurns(app)
+    # The platform is configured when it starts, after the server was put together.
+    configuration = Configuration(options=Options(tenant_key="tenant"))
+    monkeypatch.setattr(process.process, "configuration", configuration)
 
     async def ask(token: str, count: int) -> None:
         async def send(message: Any) -> None:
