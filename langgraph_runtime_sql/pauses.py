@@ -1,8 +1,8 @@
 """Pauses: long work in a thread lets the other threads of the interpreter work, too.
 
 Such work releases the interpreter again and again, but for microseconds: the event loop's thread wakes
-up too late, and is not counted as waiting for a whole switch interval. So it lost 0.1 s for most
-requests while another tenant searched. A pause is longer than the time to wake up.
+up too late, and each release ends the wait after which it would be given the interpreter. A pause is
+longer than the time to wake up.
 """
 
 from time import perf_counter, sleep

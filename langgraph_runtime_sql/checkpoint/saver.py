@@ -127,15 +127,15 @@ class Checkpointer(BaseCheckpointSaver[str]):
             found = stock_saver(conn, reading).list(
                 place, filter=in_sql, before=before, limit=None if others else limit
             )
-            opened = (sealing.opened(conn, each) for each in self._told(found, reading))
+            opened = (sealing.opened(conn, each) for each in self._paced(found, reading))
             return list(islice((t for t in opened if matches(t.metadata, others)), limit))
 
         return run
 
-    def _told(
+    def _paced(
         self, found: Iterator[CheckpointTuple], reading: sealing.Opener
     ) -> Iterator[CheckpointTuple]:
-        """Yield what is found, and tell its size."""
+        """Yield what is found, with pauses, and pass the size of each to `on_read`."""
         before, pauses = 0, Pauses()
         for each in found:
             if self._on_read is not None:

@@ -137,6 +137,7 @@ class State:
                 await pacing.turn(scope.turn(), "history", cost)
                 values = json_codec.encoded(repeated.encoded(snapshot.values))
                 page.add(len(values))
+                # The next state is expected to cost as much.
                 cost = len(values) / ENCODED_BYTES_PER_MS
                 shown: Any = orjson.Fragment(values)
                 found.append(thread_graph.of_thread(row, snapshot)._replace(values=shown))

@@ -323,21 +323,20 @@ def test_page_of_a_history_is_refused_by_its_size_and_says_how_many_states_fit(
 ) -> None:
     client = clients("pages")
     thread = f"/threads/{client.post('/threads', json={'metadata': {'graph_id': 'echo'}}).json()['thread_id']}"
-    for letter in "abc":
-        change = {"values": {"value": letter * 40_000}}
-        assert client.post(f"{thread}/state", json=change).status_code == 200
-    answer = client.get(f"{thread}/history", params={"limit": 10})
-    assert answer.status_code == 422, answer.text
-    assert "The first 2 fit" in answer.json()["detail"]
+
+    def refusal_after(letters: str) -> str:
+        for letter in letters:
+            change = {"values": {"value": letter * 40_000}}
+            assert client.post(f"{thread}/state", json=change).status_code == 200
+        answer = client.get(f"{thread}/history", params={"limit": 10})
+        assert answer.status_code == 422, answer.text
+        return str(answer.json()["detail"])
+
+    assert "The first 2 fit" in refusal_after("abc")
     fitting = client.post(f"{thread}/history", json={"limit": 2}).json()
     assert [each["values"]["value"][0] for each in fitting] == ["c", "b"]
     # Many more are refused while they are read.
-    for letter in "defghi":
-        change = {"values": {"value": letter * 40_000}}
-        assert client.post(f"{thread}/state", json=change).status_code == 200
-    answer = client.get(f"{thread}/history", params={"limit": 10})
-    assert answer.status_code == 422, answer.text
-    assert "fewer states with `limit`" in answer.json()["detail"]
+    assert "fewer states with `limit`" in refusal_after("defghi")
     larger = {"values": {"value": "z" * 200_000}}
     assert client.post(f"{thread}/state", json=larger).status_code == 200
     assert len(client.post(f"{thread}/history", json={"limit": 1}).json()) == 1
