@@ -115,7 +115,7 @@ def _made(asgi: AsgiScope, fields: Any, credentials: AuthCredentials) -> User:
     from langgraph_api.auth.noop import UnauthenticatedUser
 
     key = process.configuration().options.tenant_key
-    tenant = None if key is None else tenants.of_user(fields, key)
+    tenant = tenants.of_user(fields, key)
     is_anyone = key is None or isinstance(fields, UnauthenticatedUser)
     reads: scope.Scope = scope.EVERYTHING if is_anyone else scope.NOTHING
     if tenant is not None and not is_anyone:

@@ -82,9 +82,8 @@ def current_actor() -> Actor:
 
 def of_user(origin: Actor, user: Any, permissions: Any) -> Actor:
     """Return `origin` with the names of an authenticated user."""
-    key = process.configuration().options.tenant_key
     return Actor(
-        tenant=None if key is None else tenants.of_user(user, key),
+        tenant=tenants.of_user(user, process.configuration().options.tenant_key),
         user=identity_of(user),
         roles=tuple(map(str, permissions or ())),
         address=origin.address,

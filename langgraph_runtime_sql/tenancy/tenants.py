@@ -56,8 +56,15 @@ def of(document: Any) -> str | None:
     return _name(document.get(key))
 
 
-def of_user(user: Any, tenant_key: str) -> str | None:
-    """Return the tenant of an authenticated user, an object or a mapping."""
+def of_user(user: Any, tenant_key: str | None) -> str | None:
+    """Return the tenant of an authenticated user, an object or a mapping, or None.
+
+    Args:
+        user: The user; None without authentication.
+        tenant_key: As in `Options`. Without it there are no tenants.
+    """
+    if user is None or tenant_key is None:
+        return None
     try:
         return _name(user[tenant_key])
     except (KeyError, TypeError, AttributeError):

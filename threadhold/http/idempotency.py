@@ -82,8 +82,7 @@ def repeatable(scope: Scope, user: Any, body: bytes, number: int = 0) -> Repeata
         return None
     if len(found) > 1 or not 0 < len(found[0]) <= MAX_LENGTH:
         raise HTTPException(422, _INVALID)
-    key = process.configuration().options.tenant_key
-    tenant = None if key is None or user is None else tenants.of_user(user, key)
+    tenant = tenants.of_user(user, process.configuration().options.tenant_key)
     further = [str(number)] if number else []
     name = _digest(tenant or "", str(getattr(user, "identity", "") or ""), found[0], *further)
     return Repeatable(name, scope.get(_CLIENT_REQUEST) or _digest(scope["path"], body))

@@ -100,17 +100,13 @@ class RateLimits:
         """Yield what a stream counts for, the smallest first."""
         if thread is not None:
             # A tenant that only knows the id does not use up the streams of the thread's own.
-            place = f"{self._tenant(user) or ''}\0{thread.lower()}"
+            place = f"{tenants.of_user(user, self._tenant_key) or ''}\0{thread.lower()}"
             yield ("thread", place), members.of_thread(self._limits)
         yield from self._members(user)
         yield ("process", ""), members.of_process(self._limits)
 
-    def _tenant(self, user: Any) -> str | None:
-        key = self._tenant_key
-        return None if key is None or user is None else tenants.of_user(user, key)
-
     def _members(self, user: Any) -> Iterator[tuple[Member, Quota]]:
-        tenant = self._tenant(user)
+        tenant = tenants.of_user(user, self._tenant_key)
         yield ("tenant", tenant or ""), members.of_tenant(self._limits, tenant)
         identity = getattr(user, "identity", None)
         if identity:

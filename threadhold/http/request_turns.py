@@ -61,8 +61,7 @@ class RequestTurns:
         if not identity:
             return
         # Now, because a server is put together before the platform starts.
-        key = process.configuration().options.tenant_key
-        tenant = None if key is None else tenants.of_user(user, key)
+        tenant = tenants.of_user(user, process.configuration().options.tenant_key)
         self._known[credentials] = ("user", identity) if tenant is None else tenant
         self._known.move_to_end(credentials)
         while len(self._known) > REMEMBERED:

@@ -187,8 +187,7 @@ def _caller(scope: Scope) -> dict[str, str]:
     user = scope.get("user")
     if user is None or (identity := recorder.identity_of(user)) is None:
         return {}
-    key = process.configuration().options.tenant_key
-    tenant = None if key is None else tenants.of_user(user, key)
+    tenant = tenants.of_user(user, process.configuration().options.tenant_key)
     named = {"tenant": tenant, "user": identity}
     return {name: _printable(value) for name, value in named.items() if value is not None}
 
