@@ -1,1 +1,1 @@
-"""Benchmark: compare the server with stock `langgraph dev` and with a bare graph in one run."""
+"""Benchmarks: the server next to stock `langgraph dev` and a bare graph, and the quality of searches."""

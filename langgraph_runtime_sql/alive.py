@@ -1,4 +1,4 @@
-"""Alive: which processes of this machine have certainly ended.
+"""Alive: prove that a process of this machine has ended.
 
 Each process holds a lock on a file of its own. The kernel releases the lock when the process has
 ended, whatever ended it, and not while it is stopped. So a free lock proves the end, and the runs

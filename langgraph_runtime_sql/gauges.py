@@ -1,4 +1,4 @@
-"""Gauges: what the database and the process know, read when somebody scrapes `/metrics`.
+"""Gauges: what the database and the process know, read at each scrape of `/metrics`.
 
 The values are at most `FRESH_SECONDS` old, so that many scrapes cost no more than one.
 """

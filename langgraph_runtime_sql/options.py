@@ -40,7 +40,7 @@ class Retention:
     Attributes:
         events_seconds: How long after they were stored.
         events_bytes: How many stored bytes of each thread, the newest ones.
-        checkpoints: The rules for checkpoints; the first one that is about a thread decides.
+        checkpoints: The rules for checkpoints. The first matching rule applies to a thread.
     """
 
     events_seconds: float = EVENTS_SECONDS

@@ -34,7 +34,7 @@ class Pacer:
         self._waiting: dict[Hashable, dict[Hashable, deque[_Turn]]] = {}
 
     def take(self, cost: float) -> bool:
-        """Take a turn if nobody waits for one and the iteration has room. Return whether it did.
+        """Take a turn if no task waits for one and the iteration has time left. Return whether it did.
 
         Args:
             cost: The expected time of the work, in milliseconds.

@@ -1,4 +1,4 @@
-"""Pauses: long work in a thread lets the other threads of the interpreter work, too.
+"""Pauses: let other threads run Python during long work in a thread.
 
 Such work releases the interpreter again and again, but for microseconds: the event loop's thread wakes
 up too late, and each release ends the wait after which it would be given the interpreter. A pause is

@@ -1,4 +1,4 @@
-"""Progress: what long work tells about how far it is."""
+"""Progress: report how far long work is."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Which database errors cause a retry, and which a 503.
+"""Retry: which database errors cause a retry, and which a 503.
 
 A request is repeated only if nothing was committed. Otherwise a repeated "create thread" would find
 its own first attempt and answer 409. A run is retried after every error of our database, because it

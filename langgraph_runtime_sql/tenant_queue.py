@@ -12,7 +12,7 @@ class TenantQueue(Generic[T]):
     """Work of tenants, each in its order. The tenants take turns. Its owner locks it.
 
     Args:
-        each: How much of one tenant's work may be at hand at once; None: no limit.
+        each: How much of one tenant's work may be in progress at once; None: no limit.
     """
 
     def __init__(self, each: int | None = None) -> None:
@@ -69,7 +69,7 @@ class TenantQueue(Generic[T]):
         return work
 
     def ended(self, tenant: str | None) -> None:
-        """Note that a work of `tenant` is no longer at hand."""
+        """Note that a work of `tenant` is no longer in progress."""
         self._at_hand[tenant] -= 1
         if not self._at_hand[tenant]:
             del self._at_hand[tenant]

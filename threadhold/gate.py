@@ -37,7 +37,7 @@ async def admitted(operation: Operation, user: User, **detail: Any) -> AsyncIter
 
     Args:
         operation: What the user asks for. The host has checked the right to it.
-        user: Who asks.
+        user: The user to act for.
         **detail: Facts for the entry, as JSON values.
     """
     await entered(operation, user, **detail)
@@ -50,7 +50,7 @@ async def entered(operation: Operation, user: User, **detail: Any) -> None:
 
     Args:
         operation: What the user asks for. The host has checked the right to it.
-        user: Who asks.
+        user: The user to act for.
         **detail: Facts for the entry, as JSON values.
     """
     with acting(user):

@@ -153,7 +153,7 @@ async def create_thread(
     """Create a thread.
 
     Args:
-        user: Who asks.
+        user: The user to act for.
         thread_id: Its id; by default a new one.
         metadata: Its metadata.
         if_exists: `raise` (409) or `do_nothing`.
@@ -193,7 +193,7 @@ async def search_threads(user: User, **wanted: Any) -> list[Json]:
     """Return threads of the user, the newest first.
 
     Args:
-        user: Who asks.
+        user: The user to act for.
         **wanted: As the body of `POST /threads/search`: `metadata`, `status`, `limit`, `offset`, ...
 
     Raises:
@@ -229,7 +229,7 @@ async def start_run(user: User, thread_id: str, run: Mapping[str, Any]) -> Run:
     """Start a run in the background.
 
     Args:
-        user: Who asks.
+        user: The user to act for.
         thread_id: The thread. With `"if_not_exists": "create"`, it may be new.
         run: As the body of `POST /threads/{thread_id}/runs`: `assistant_id`, `input`, ...
 
@@ -309,7 +309,7 @@ async def cancel_run(user: User, thread_id: str, run_id: str, *, action: str = "
     """End a pending run, or ask the worker of a running one to stop it.
 
     Args:
-        user: Who asks.
+        user: The user to act for.
         thread_id: The thread of the run.
         run_id: The run.
         action: `interrupt`, or `rollback`, which also deletes what the run has stored.

@@ -1,8 +1,8 @@
-"""Users: who asks, for routes of a host.
+"""Users: the authenticated user of a request to a route of the host.
 
 `await users.of(request)`, which is `platform.user`, authenticates a request or WebSocket as the
-platform's own routes do. The answer is kept with the request: whoever asks later, the platform's
-routes included, asks nobody again.
+platform's own routes do. The answer is kept with the request, so later layers, the platform's
+routes included, do not authenticate again.
 """
 
 from collections.abc import Iterator

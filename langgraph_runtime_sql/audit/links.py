@@ -152,7 +152,7 @@ def _notes(heads: Collection[Row], seals: bool) -> Iterator[Note]:
 
 
 class Links:
-    """What the links of a log say, as far as they can be believed.
+    """The content of those links of a log that verify.
 
     Args:
         rows: The links, in the order of their writing.

@@ -1,4 +1,4 @@
-"""Removals: what the entries of retention say, as far as they can be believed."""
+"""Removals: read which entries retention has removed, from its own entries that verify."""
 
 from bisect import bisect_left
 from collections.abc import Iterable

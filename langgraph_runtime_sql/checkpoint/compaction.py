@@ -63,7 +63,7 @@ def compact(conn: Connection, thread_id: str, cursor: Cursor) -> tuple[Compacted
     Returns:
         What was compacted, and the place after it, or None at the end of the thread.
     """
-    # From here on nobody frees the parts that are about to be referred to.
+    # From here on no process frees the parts that the new rows will refer to.
     parts.lock_for_writing(conn, thread_id)
     tables = VALUES[conn.dialect_name]
     found = _page(conn, tables[cursor.table], thread_id, cursor.after)
@@ -85,7 +85,7 @@ def compact(conn: Connection, thread_id: str, cursor: Cursor) -> tuple[Compacted
 def _page(
     conn: Connection, values: Values, thread_id: str, after: tuple[Any, ...]
 ) -> list[tuple[Any, ...]]:
-    """Return the next values that may be stored in less room: their keys, types and bytes."""
+    """Return the next values that may be stored in less space: their keys, types and bytes."""
     if values.table == "checkpoint_parts":
         return []
     mark, room = (SUFFIX, sealing.PLAIN) if values.table in _OF_TASKS else (KIND_SUFFIX, parts.LONG)

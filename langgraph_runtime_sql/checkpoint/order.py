@@ -1,4 +1,4 @@
-"""Order: find threads that do not know in which order their parallel tasks have written.
+"""Order: find threads without a stored order of the writes of their parallel tasks.
 
 A delta channel is rebuilt from what tasks have written, in the order of their paths. Older versions
 stored no paths. The input of a run has none, and neither does an update by a command.

@@ -1,4 +1,4 @@
-"""Repeated values: decode what several checkpoints have in common once, for one answer.
+"""Repeated values: decode a value once for an answer, however many checkpoints contain it.
 
 Each checkpoint of a conversation has the messages of the one before. Objects are decoded to JSON, so
 equal bytes give equal JSON.

@@ -1,4 +1,4 @@
-"""Database URLs."""
+"""Database URLs: check them, and read from them which database they name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The caller: who asks."""
+"""Caller: the user of a request, with identity and permissions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -20,7 +20,7 @@ def record(
     tenant: str | None = None,
     detail: Mapping[str, Any] = NO_DETAIL,
 ) -> None:
-    """Enter a change, whoever asks for it: a client, a run, a cron or the platform itself.
+    """Enter a change that a client, a run, a cron or the platform itself makes.
 
     Args:
         conn: The transaction of the change.

@@ -41,7 +41,7 @@ class Admission:
     Attributes:
         operation: What the caller asks for.
         visible: The rows that it may change.
-        caller: Who asks.
+        caller: The user of the request.
         permissions: Those of the caller.
     """
 

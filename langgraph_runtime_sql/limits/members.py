@@ -5,7 +5,7 @@ from uuid import UUID, uuid5
 
 from langgraph_runtime_sql.limit_settings import Limits, Quota
 
-# Added to the priority of a run that a cron starts: nobody waits for its answer.
+# Added to the priority of a run that a cron starts: no client waits for its answer.
 CRON_PRIORITY = -1
 
 

@@ -45,7 +45,7 @@ from langgraph_runtime_sql.limits import members
 from langgraph_runtime_sql.limits.refusals import refuse
 
 MINUTE = 60.0
-# A stored row goes when somebody deletes it. A pending run goes when it starts.
+# A stored row counts until its deletion, a pending run until its start.
 STORED_SECONDS, PENDING_SECONDS = 60.0, 5.0
 _TOO_MANY_VERSIONS = (
     "Versions cannot be deleted one by one: create another assistant, and delete this one."

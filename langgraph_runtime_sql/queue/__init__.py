@@ -1,1 +1,1 @@
-"""Queue: claims runs, executes them and recovers those of dead workers."""
+"""Queue: claim runs, execute them, and recover those of dead workers."""

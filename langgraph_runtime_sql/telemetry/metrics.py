@@ -1,7 +1,7 @@
 """Metrics: the counters and histograms of `/metrics` that the runtime itself keeps.
 
 They are counted in memory when something happens. What the database knows (the queue, its size)
-is read when somebody scrapes; see `gauges`.
+is read at each scrape; see `gauges`.
 """
 
 from functools import cache

@@ -24,7 +24,7 @@ from langgraph_runtime_sql.webhooks import outbox, signing
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Below `outbox.CLAIM`, so that nobody else delivers meanwhile.
+# Below `outbox.CLAIM`, so that no other process delivers meanwhile.
 REQUEST_SECONDS = 20.0
 TOGETHER = 32
 # One tenant's dead receivers must not delay the webhooks of others.

@@ -1,7 +1,7 @@
-"""Outbox: a webhook is a row that the transaction writes which ends its run.
+"""Outbox: store a webhook in the transaction that ends its run.
 
 The row is deleted when its receiver has answered with success. After a day, or the answer 410, it
-is a dead letter, which stays until somebody replays it, or for `KEEP_DEAD`.
+is a dead letter, which stays until an operator replays it, or for `KEEP_DEAD`.
 """
 
 import uuid

@@ -1,4 +1,4 @@
-"""START -> rewrite -> retrieve -> generate -> END."""
+"""Graph `chat`: START -> rewrite -> retrieve -> generate -> END."""
 
 from langgraph.graph import END, START, StateGraph
 

@@ -1,4 +1,4 @@
-"""START -> intake -> gather -> propose -> investigate -> conclude -> END.
+"""Graph `diagnosis`: START -> intake -> gather -> propose -> investigate -> conclude -> END.
 
 If evidence is missing, `investigate` goes to `ask`, and `wait` interrupts the run; `intake` reads
 the answer. A message without data goes from `intake` to `answer`, or to `ask_first`.

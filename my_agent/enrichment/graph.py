@@ -1,4 +1,4 @@
-"""START -> enrich_next (repeats until no candidate is left) -> END."""
+"""Graph `enrichment`: START -> enrich_next (repeats until no candidate is left) -> END."""
 
 from langgraph.graph import START, StateGraph
 

@@ -1,4 +1,4 @@
-"""Company names. Pure functions."""
+"""Company names: remove the legal form of a name. Pure functions."""
 
 import re
 

@@ -1,4 +1,6 @@
-"""ingest -> return_user_probe -> profile_builder -> journey_guard -> normalize -> refresh_icp
+"""Graph `icp_finder`: its nodes and edges.
+
+ingest -> return_user_probe -> profile_builder -> journey_guard -> normalize -> refresh_icp
 -> decide_strategy -> ssic_fallback -> progress_report -> enrich -> finalize.
 
 A side question, feedback on a candidate and small talk go from `return_user_probe` to `converse`.

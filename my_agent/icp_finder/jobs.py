@@ -212,7 +212,7 @@ def emit(key: str, name: str, details: Mapping[str, Any], done: int, total: int)
     try:
         send = get_stream_writer()
     except RuntimeError:
-        # Outside of a graph, as in tests and scripts, there is nobody to tell.
+        # Outside of a graph, as in tests and scripts, no stream takes events.
         return
     event = {"type": "enrichment", "key": key, "name": name, "status": details["status"]}
     found = sorted({"about", "emails", "phones", "size"} & details.keys())

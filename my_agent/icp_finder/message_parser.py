@@ -1,6 +1,4 @@
-"""Message parser: extract websites, customers, ICP fields and commands from a message. Pure
-functions.
-"""
+"""Message parser: find websites, customers, ICP fields and commands in a message. Pure functions."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The error of a parser."""
+"""Unreadable: the error of a parser that cannot read its input."""
 
 
 class Unreadable(RuntimeError):

@@ -1,4 +1,4 @@
-"""Compression: what is too long for a model, made short by rules."""
+"""Compression: shorten by rules what is too long for a model."""
 
 import hashlib
 import re

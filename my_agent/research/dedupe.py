@@ -1,4 +1,4 @@
-"""Duplicates: addresses, results and pages that say the same count once."""
+"""Duplicates: let addresses, results and pages with the same content count once."""
 
 import hashlib
 import re

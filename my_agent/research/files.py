@@ -1,4 +1,4 @@
-"""The state file and the backups of a project. They are for people and for disaster.
+"""Files: write the state file and the backups of a project, for people and for recovery.
 
 Nothing depends on them: a folder that cannot be written is a warning in the log.
 """

@@ -1,4 +1,6 @@
-"""begin -> supervisor -> planner | searcher... | extractor... | analyzer | reporter -> supervisor
+"""Graph `research`: its nodes and edges.
+
+begin -> supervisor -> planner | searcher... | extractor... | analyzer | reporter -> supervisor
 -> stop.
 
 The supervisor sends several searchers and extractors at once; their results meet in the state.

@@ -1,4 +1,4 @@
-"""What the models are told. Pages reach them between fences, as data."""
+"""Prompts of the graph `research`. Texts of pages stand between fences, as data."""
 
 import secrets
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Work: what a worker has at hand. It watches the user's flags, the clock and the budgets.
+"""Work: bound the operations of a worker by the user's flags, the clock and the budgets.
 
 Every operation that may take long goes through `Work.guarded`. While it waits it sends heartbeats,
 looks at the flag of the project, and gives up when the time is over.

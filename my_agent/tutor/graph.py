@@ -1,4 +1,4 @@
-"""START -> admit -> reply and correct in parallel -> remember -> END; or admit -> refuse."""
+"""Graph `tutor`: START -> admit -> reply and correct -> remember -> END; or admit -> refuse."""
 
 from langgraph.graph import START, StateGraph
 

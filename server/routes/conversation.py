@@ -19,7 +19,7 @@ async def find_thread(caller: Caller, thread_id: str, graph: str) -> Json:
     """Return the caller's thread for a conversation with `graph`.
 
     Args:
-        caller: Who asks.
+        caller: The user of the request.
         thread_id: The id from the client.
         graph: The id of the graph.
 

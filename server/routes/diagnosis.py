@@ -38,7 +38,7 @@ class Session(NamedTuple):
     """A session that the caller may read.
 
     Attributes:
-        caller: Who asks.
+        caller: The user of the request.
         id: The id of the session, which is that of its thread.
     """
 

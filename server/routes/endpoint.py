@@ -31,7 +31,7 @@ Handler = Callable[..., Awaitable[ASGIApp | Json]]
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, and for what.
+    """A request, and its authenticated user.
 
     Attributes:
         request: The request.

@@ -41,7 +41,7 @@ async def stream_run(
     """Start a run and answer with its translated stream. The run goes on without the client.
 
     Args:
-        caller: Who asks.
+        caller: The user of the request.
         thread_id: The thread.
         run: As for `operations.stream_run`.
         translator: Translates the run's events.

@@ -149,7 +149,7 @@ async def _run(
     """Return the result of `work` for the caller.
 
     Args:
-        caller: Who asks.
+        caller: The user of the request.
         work: Reads or writes the caller's rows.
         operation: What it writes; None if it reads.
 

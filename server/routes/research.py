@@ -289,7 +289,7 @@ async def _change(
     """Change the project of a request, and return it.
 
     Args:
-        caller: who asks.
+        caller: the user of the request.
         work: returns the columns to change.
         allowed: statuses in which the request makes sense; none: all of them.
         refuse: returns why the request makes no sense, or None.

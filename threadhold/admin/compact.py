@@ -1,4 +1,4 @@
-"""Compact: store the checkpoints of older versions in less room (`threadhold compact`)."""
+"""Compact: store the checkpoints of older versions in less space (`threadhold compact`)."""
 
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,4 +1,4 @@
-"""Storage: what takes room in a database, and what rules would free (`threadhold storage`)."""
+"""Storage: what uses the space of a database, and what rules would free (`threadhold storage`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ class Freed:
 
 @dataclass
 class Storage:
-    """What takes room.
+    """What uses space.
 
     Attributes:
         tables: The bytes of each table that is not empty.

@@ -1,4 +1,4 @@
-"""Compact: store old checkpoints in less room (`threadhold compact`)."""
+"""Compact: store old checkpoints in less space (`threadhold compact`)."""
 
 import click
 
@@ -12,12 +12,14 @@ from threadhold.settings import Settings
 
 @click.command()
 @settings_options(database_option)
-@click.option("--shrink", is_flag=True, help="Also give freed room of a SQLite file to the disk.")
+@click.option(
+    "--shrink", is_flag=True, help="Also give the freed space of a SQLite file to the disk."
+)
 def compact(settings: Settings, shrink: bool) -> None:
-    """Store the checkpoints of older versions in less room.
+    """Store the checkpoints of older versions in less space.
 
     Servers of this version may run; on Postgres no older one may. After an interruption the same
-    command continues. A SQLite file keeps its size, and new data takes the freed room, unless --shrink
+    command continues. A SQLite file keeps its size, and new data uses the freed space, unless --shrink
     writes it again. Other writes wait for that.
     """
     use_keys(settings)
@@ -35,5 +37,5 @@ def compact(settings: Settings, shrink: bool) -> None:
         click.echo("There is nothing to compact")
     elif not shrink and not is_postgres(settings.database_url):
         click.echo(
-            "The file keeps its size; new data takes the freed room. --shrink frees the disk"
+            "The file keeps its size; new data uses the freed space. --shrink frees the disk"
         )

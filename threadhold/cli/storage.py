@@ -1,4 +1,4 @@
-"""Storage: show what takes room (`threadhold storage`)."""
+"""Storage: show what uses space (`threadhold storage`)."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ _UNITS = ("bytes", "KB", "MB", "GB")
 @settings_options(config_option, database_option)
 @click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="How many.")
 def storage(settings: Settings, top: int) -> None:
-    """Show what takes room: tables, tenants, threads. Servers may run.
+    """Show what uses space: tables, tenants, threads. Servers may run.
 
     It also shows what the rules in `sql.retention.checkpoints` of langgraph.json would delete now.
     Nothing is deleted.

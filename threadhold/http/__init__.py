@@ -1,1 +1,1 @@
-"""HTTP: what stands between a client and the stock application."""
+"""HTTP: the middleware between a client and the stock application."""

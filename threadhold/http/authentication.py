@@ -31,7 +31,7 @@ def install(app: Starlette, *, metrics: MetricsAccess) -> None:
 
     Args:
         app: The stock application.
-        metrics: Who may read `/metrics`.
+        metrics: The callers that may read `/metrics`.
     """
     global _app, _backend
     _app = app

@@ -52,7 +52,7 @@ class MetricsGuard:
 
     Args:
         app: The app that answers the metrics.
-        access: Who may read them.
+        access: The callers that may read them.
         protect: Returns an app behind the project's authentication and a permission.
     """
 

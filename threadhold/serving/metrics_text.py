@@ -151,7 +151,7 @@ async def served(host: str, port: int, access: MetricsAccess) -> AsyncIterator[N
     Args:
         host: Address to listen on.
         port: Port to listen on.
-        access: Who may read the metrics.
+        access: The callers that may read the metrics.
 
     Raises:
         OSError: the port is not free.

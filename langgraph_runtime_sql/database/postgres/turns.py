@@ -34,7 +34,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Have a turn in the block, except while the thread waits for the server."""
+        """Hold a turn in the block, except while the thread waits for the server."""
         self._take()
         try:
             yield

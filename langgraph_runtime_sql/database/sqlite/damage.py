@@ -1,4 +1,4 @@
-"""Damage: what of a SQLite file cannot be read, in words for the operator."""
+"""Damage: find the tables of a SQLite file that cannot be read, and name them to the operator."""
 
 import sqlite3
 import time

@@ -1,4 +1,4 @@
-"""Problems: which of our errors a SQLite error is, by its code."""
+"""Problems: translate an error of SQLite into one of ours, by its code."""
 
 import os
 import resource
@@ -48,7 +48,7 @@ def problem(error: BaseException, path: Path) -> RuntimeSqlError | None:
 
 
 def lack_of_room(path: Path, least: int) -> str | None:
-    """Return why the database has no room for more bytes, or None if it has.
+    """Return why the database has no space for more bytes, or None if it has.
 
     Args:
         path: The database file.

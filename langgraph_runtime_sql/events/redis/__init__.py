@@ -1,1 +1,1 @@
-"""Redis: delivers events, wake-ups and control messages between processes."""
+"""Redis: deliver events, wake-ups and control messages between processes."""

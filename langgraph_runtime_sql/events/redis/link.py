@@ -1,4 +1,4 @@
-"""Link: the connections to one Redis or Valkey, which may be away for a while.
+"""Link: the connections to one Redis or Valkey, which may be unreachable for a while.
 
 It logs when Redis goes away and when it is back. Its users retry with backoff meanwhile.
 """

@@ -1,4 +1,4 @@
-"""Misfires: what a cron does about slots that nobody fired in time.
+"""Misfires: what a cron does about missed slots.
 
 A cron says it in its metadata: `{"misfire": {"policy": "skip", "grace_seconds": 300}}`. A server that
 was down, or that was too busy, finds the first missed slot due when it looks again.

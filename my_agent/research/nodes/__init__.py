@@ -1,1 +1,1 @@
-"""The nodes of the graph `research`: the workers, and the begin and the end of a run."""
+"""Nodes of the graph `research`: the workers, and the first and last node of a run."""

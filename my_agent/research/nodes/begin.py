@@ -1,4 +1,4 @@
-"""The begin of a run: a new project, or one that goes on."""
+"""Node `begin`: start a new project, or continue one."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""The end of a run: completed, paused, cancelled or failed, with what there is."""
+"""Node `stop`: end a run as completed, paused, cancelled or failed, with the results so far."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Escaping: words of foreign pages that must stay words."""
+"""Escaping: write words of foreign pages so that no markup results."""
 
 import re
 from urllib.parse import quote, urlsplit

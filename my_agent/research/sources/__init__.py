@@ -1,4 +1,4 @@
-"""Sources: where a query is asked, each within its own time."""
+"""Sources: search engines, feeds and the corpus, which answer a query, each within its own time."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""A few pages that come with the project: a whole report without a network.
+"""Corpus: a few pages that come with the project, for a report without a network.
 
 They describe products that do not exist, at addresses that cannot exist (RFC 2606).
 """
