@@ -1,4 +1,4 @@
-"""Write the generated pages of `docs/`: the reference, and the index of decisions.
+"""Write the generated pages: the reference, the lists of decisions, and the maps of the code.
 
 python -m tools.reference            write the stale pages
 python -m tools.reference --check    fail if a page is stale
@@ -16,6 +16,8 @@ import click
 from prometheus_client import REGISTRY
 
 from threadhold.settings import flags, variable
+from tools import maps
+from tools.maps import table
 
 # --- names of the code; if a package moves, only these change
 
@@ -94,17 +96,6 @@ def load(spec: str) -> Any:
     module, _, name = spec.partition(":")
     loaded = importlib.import_module(module)
     return getattr(loaded, name) if name else loaded
-
-
-def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
-    """Format a Markdown table."""
-    lines = [head, ("---",) * len(head), *rows]
-    return (
-        "\n".join(
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
-        )
-        + "\n"
-    )
 
 
 def format_default(value: Any) -> str:
@@ -356,23 +347,46 @@ def hooks_page() -> str:
     )
 
 
-def decisions_page() -> str:
-    """Make the index of the decision records, from their titles."""
-    rows = []
-    for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):
+def decisions_of(folder: str, title: str, introduction: str) -> str:
+    """Make the index of the decision records in a folder of `docs/`, from their titles."""
+    rows, superseded = [], []
+    for path in sorted((ROOT / "docs" / folder).glob("[0-9]*.md")):
         text = path.read_text()
-        [title] = re.findall(r"^# \d+\. (.+)$", text, re.MULTILINE)
+        [name] = re.findall(r"^# \d+\. (.+)$", text, re.MULTILINE)
         [status] = re.findall(r"^\*\*Status:\*\* (.+)$", text, re.MULTILINE)
-        rows.append((str(int(path.name[:4])), f"[{title}]({path.name})", status))
-    return "\n".join(
-        [
-            "# Decisions\n",
-            (
-                "Each record says why the code is as it is. A decision that changes gets a new record, "
-                "and the old one names it as its successor.\n"
-            ),
-            table(("No.", "Decision", "Status"), iter(rows)),
-        ]
+        number, link = str(int(path.name[:4])), f"[{name}]({path.name})"
+        if status == "accepted":
+            rows.append((number, link))
+        else:
+            superseded.append(f"- {number}. {link}, {status}")
+    parts = [f"# {title}\n", introduction, table(("No.", "Decision"), rows)]
+    if superseded:
+        parts += ["## Superseded\n", "\n".join(superseded) + "\n"]
+    return "\n".join(parts)
+
+
+def example_decisions_page() -> str:
+    """Make the index of the decisions about the example application."""
+    return decisions_of(
+        "decisions/example",
+        "Decisions of the example application",
+        (
+            "These records are about `hooks/`, `my_agent/`, `server/` and the pages of the products. "
+            "The [decisions of the library](../index.md) share the numbers.\n"
+        ),
+    )
+
+
+def decisions_page() -> str:
+    """Make the index of the decisions about the library."""
+    return decisions_of(
+        "decisions",
+        "Decisions",
+        (
+            "Each record says why the code of the library is as it is. The "
+            "[decisions of the example application](example/index.md) have a list of their own. "
+            "A decision that changes gets a new record, and the old one names it.\n"
+        ),
     )
 
 
@@ -380,19 +394,46 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
     "reference/settings.md": settings_page,
     "reference/metrics.md": metrics_page,
+    "reference/modules.md": maps.modules_page,
     "reference/platform.md": platform_page,
     "reference/hooks.md": hooks_page,
+    "decisions/example/index.md": example_decisions_page,
     "decisions/index.md": decisions_page,
 }
 """The generated pages: the path in `docs/`, and the function that makes the page."""
 
+SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
+    "../AGENTS.md": {"folders": maps.folders_section},
+    "explanation/architecture.md": {"rooms": maps.rooms_section, "tables": maps.tables_section},
+}
+"""The generated parts of written pages: the path from `docs/`, the name in its markers, the function."""
+
+
+def render(name: str) -> str:
+    """Return a page as it should be.
+
+    Raises:
+        ValueError: a written page does not have the markers of one of its generated sections.
+    """
+    if name in PAGES:
+        return NOTE + PAGES[name]()
+    text = (DOCS / name).read_text()
+    for section, make in SECTIONS[name].items():
+        begin, end = f"<!-- Generated: {section} -->\n", f"<!-- End of {section} -->"
+        head, has_begin, rest = text.partition(begin)
+        _, has_end, tail = rest.partition(end)
+        if not has_begin or not has_end:
+            raise ValueError(f"docs/{name} has no section between {begin.strip()} and {end}")
+        text = f"{head}{begin}\n{make()}\n{end}{tail}"
+    return text
+
 
 def find_stale() -> list[str]:
-    """Find the generated pages that differ from the code."""
+    """Find the pages that differ from the code."""
     return [
         name
-        for name, make in PAGES.items()
-        if not (DOCS / name).exists() or (DOCS / name).read_text() != NOTE + make()
+        for name in (*PAGES, *SECTIONS)
+        if not (DOCS / name).exists() or (DOCS / name).read_text() != render(name)
     ]
 
 
@@ -403,7 +444,7 @@ def main(check: bool) -> None:
     names = find_stale()
     if not check:
         for name in names:
-            (DOCS / name).write_text(NOTE + PAGES[name]())
+            (DOCS / name).write_text(render(name))
             click.echo(f"docs/{name}: written")
     elif names:
         for name in names:

@@ -161,6 +161,7 @@ assistants = Table(
     Index(None, "created_at"),
     Index(None, "tenant", "created_at"),
 )
+"""A graph with a configuration, under a name and a version."""
 
 assistant_versions = Table(
     "assistant_versions",
@@ -176,6 +177,7 @@ assistant_versions = Table(
     Column("created_at", Timestamp, nullable=False),
     Column("tenant", Text),
 )
+"""A version of an assistant, also the current one."""
 
 threads = Table(
     "threads",
@@ -205,12 +207,12 @@ threads = Table(
     Index(None, "status", "updated_at"),
     Index("ix_threads_expires_at", "expires_at", sqlite_where=text("expires_at IS NOT NULL")),
 )
+"""A thread: its metadata, status and newest state."""
 
 # Long, so that a thread in use seldom enters a new period, which rewrites its labels.
 # Short, so that few threads share a page's last period, all of which a search examines.
 PERIOD_SECONDS = 600
 
-# The scalar top-level entries of each thread's metadata: an index finds a thread by any key.
 thread_labels = Table(
     "thread_labels",
     metadata,
@@ -224,6 +226,7 @@ thread_labels = Table(
     Index(None, "key", "value", "period", "thread_id", "tenant"),
     sqlite_with_rowid=False,
 )
+"""A scalar top-level entry of a thread's metadata: an index finds the thread by any key."""
 
 # Literals, not parameters: SQLite would plan a statement anew at each call, to check whether a
 # partial index applies to the parameter's value.
@@ -291,9 +294,8 @@ runs = Table(
     # The queue's invariant: a thread has at most one running run.
     Index("uq_runs_running_thread", "thread_id", unique=True, sqlite_where=text(_IS_RUNNING)),
 )
+"""A run: its input, status, claim and lease. It stays after its end."""
 
-# The events of threads, each row a segment; see `events.log`. A row without events stands for
-# deleted ones.
 event_segments = Table(
     "event_segments",
     metadata,
@@ -321,6 +323,7 @@ event_segments = Table(
         sqlite_where=text("events IS NOT NULL"),
     ),
 )
+"""A segment of a thread's event log (`events.log`). A row without events stands for deleted ones."""
 
 crons = Table(
     "crons",
@@ -348,9 +351,8 @@ crons = Table(
     Index(None, "assistant_id"),
     Index(None, "thread_id"),
 )
+"""A schedule that creates runs."""
 
-# Webhooks to deliver; see `webhooks.outbox`. A delivered one is deleted, a dead letter stays. The
-# run and its thread may be gone.
 webhooks = Table(
     "webhooks",
     metadata,
@@ -371,8 +373,10 @@ webhooks = Table(
     Index(None, "status", "due_at"),
     Index(None, "run_id"),
 )
+"""A webhook to deliver (`webhooks.outbox`). A delivered one is deleted, a dead letter stays. Its run and
+thread may be deleted before it.
+"""
 
-# Requests that clients may repeat; see `gate.idempotency`.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
@@ -387,8 +391,8 @@ idempotency_keys = Table(
     Column("created_at", Timestamp, nullable=False),
     Index(None, "created_at"),
 )
+"""A request that its client may repeat (`gate.idempotency`)."""
 
-# Calls of other systems that nodes must not repeat; see `effects`.
 effects = Table(
     "effects",
     metadata,
@@ -408,9 +412,8 @@ effects = Table(
     Index(None, "thread_id"),
     Index(None, "status", "updated_at"),
 )
+"""A call of another system that a node must not repeat (`effects`)."""
 
-# Data keys, encrypted by the master key; see `encryption`. An erased key keeps its row without
-# `wrapped`. The tenant is empty for rows without one.
 tenant_keys = Table(
     "tenant_keys",
     metadata,
@@ -424,8 +427,10 @@ tenant_keys = Table(
     Column("erased_at", Timestamp),
     Index(None, "tenant", "version", unique=True),
 )
+"""A tenant's data key, encrypted by the master key (`encryption`). An erased key keeps its row without
+`wrapped`. The tenant is empty for the key of rows without a tenant.
+"""
 
-# How much of each limit on starts a minute is used; see `limits.starts`.
 limit_usage = Table(
     "limit_usage",
     metadata,
@@ -438,8 +443,8 @@ limit_usage = Table(
     Column("until", Float, nullable=False),
     sqlite_with_rowid=False,
 )
+"""How much of a limit on starts a minute is used (`limits.quotas`)."""
 
-# About how much each tenant with a limit on it stores; see `limits.stored`.
 stored_bytes = Table(
     "stored_bytes",
     metadata,
@@ -452,13 +457,13 @@ stored_bytes = Table(
     Column("due_at", Timestamp, nullable=False),
     sqlite_with_rowid=False,
 )
+"""About how much a tenant with a limit on it stores (`limits.stored`)."""
 
-# Facts about the whole database, by name; see `tenants`.
 database_settings = Table(
     "facts", metadata, Column("name", Text, primary_key=True), Column("value", Text)
 )
+"""A fact about the whole database, by its name, such as the metadata key of tenants."""
 
-# Tokens and users that are refused, although their tokens are valid.
 revocations = Table(
     "revocations",
     metadata,
@@ -473,8 +478,8 @@ revocations = Table(
     Column("expires_at", Timestamp),
     Index(None, "expires_at"),
 )
+"""A token or user that is refused, although the token is valid (`ops.revocations`)."""
 
-# What was done, by whom: see `audit`. Triggers refuse to change or delete entries.
 audit_entries = Table(
     "audit_entries",
     metadata,
@@ -512,3 +517,4 @@ audit_entries = Table(
     # The first entries of chains, by the entry that they follow.
     Index("ix_audit_entries_start", "previous", sqlite_where=text("number = 1")),
 )
+"""An entry of the audit log (`audit`). Triggers refuse to change or delete it."""
