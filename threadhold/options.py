@@ -83,7 +83,7 @@ class SharedOptions(ServerOptions):
         ge=0,
         validation_alias="n_jobs_per_worker",
         description="Maximum number of concurrent runs in a process; 0 starts none "
-        "(default: `N_JOBS_PER_WORKER`, else 100)",
+        "(default: `N_JOBS_PER_WORKER`, else 120)",
     )
     max_body_bytes: int = Field(
         default=json_limits.DEFAULT_BYTES,

@@ -76,7 +76,8 @@ from threadhold.users import User
 logger = logging.getLogger(__name__)
 
 FORBIDDEN_PREFIXES = ("/ui", "/noauth")
-DEFAULT_JOBS = 100
+# A tenth is reserved for tenants without running runs, so that one tenant has 100 and a few more.
+DEFAULT_JOBS = 120
 NOT_RUNNING = "The platform is not running: the host app must enter platform.lifespan"
 
 

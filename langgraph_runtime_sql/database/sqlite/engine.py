@@ -267,7 +267,6 @@ class SqliteEngine:
         raw.execute(f"PRAGMA synchronous={'FULL' if self._power_loss else 'NORMAL'}")
         raw.execute("PRAGMA foreign_keys=ON")
         raw.execute("PRAGMA temp_store=MEMORY")
-        raw.execute("PRAGMA cache_size=-16000")
         raw.execute("PRAGMA mmap_size=268435456")
         self._register_functions(raw)
 

@@ -128,18 +128,18 @@ def test_gauges_of_workers_are_those_of_the_moment(config: Path, tmp_path: Path)
             assert value(text, "threadhold_slots_active") == active
             return most, active, available
 
-        assert look() == (100, 0, 100)
+        assert look() == (120, 0, 120)
         thread = http.post("/threads", json={}).json()["thread_id"]
         path = f"/threads/{thread}/runs"
         run = http.post(path, json=body).raise_for_status().json()["run_id"]
         while http.get(f"{path}/{run}").json()["status"] != "running":
             time.sleep(0.02)
-        assert look() == (100, 1, 99)
+        assert look() == (120, 1, 119)
         gate.touch()
         http.get(f"{path}/{run}/join").raise_for_status()
         deadline = time.monotonic() + PATIENCE
         # The slot is free a moment after the answer.
-        while look() != (100, 0, 100):
+        while look() != (120, 0, 120):
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
@@ -149,8 +149,8 @@ def test_metrics_and_lines_of_runs(config: Path) -> None:
     with serving(config) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         first = http.get("/metrics").text
         # From the first second on.
-        assert value(first, "threadhold_slots") == 100
-        assert value(first, "lg_api_workers_max") == 100
+        assert value(first, "threadhold_slots") == 120
+        assert value(first, "lg_api_workers_max") == 120
         answer = ran(http, {"x-request-id": "req-1"})
         assert answer.headers["x-request-id"] == "req-1"
         forged = ran(http, {"x-request-id": "two words"}).headers["x-request-id"]
