@@ -25,7 +25,7 @@ INSTALL_SELF = $(PIP) --quiet --no-deps --no-build-isolation -e .
 # Tests of a file share servers, so they stay in one process. Four processes suit two cores too,
 # because tests wait half of the time.
 SPREAD = -n 4 --dist loadfile
-PACKAGES = $(wildcard contexts threadhold langgraph_runtime_sql hooks my_agent server tools)
+PACKAGES = $(wildcard threadhold langgraph_runtime_sql hooks my_agent server tools)
 # The lock has the library with every extra, and the packages of `server`, `hooks` and `my_agent`.
 LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)

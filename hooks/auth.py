@@ -10,9 +10,9 @@ from typing import Any
 
 from langgraph_sdk import Auth
 
-from contexts.keys import ASSISTANT_KEYS, CRON_KEYS, TOKEN_ID
 from hooks.identity import TENANT_ADMIN, authenticator, targets
 from hooks.reserved import refuse_config, refuse_metadata, refuse_names
+from my_agent.threads.keys import ASSISTANT_KEYS, CRON_KEYS, TOKEN_ID
 from threadhold import sessions
 
 Context = Auth.types.AuthContext

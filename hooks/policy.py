@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from contexts.context_key import context_key
-from contexts.keys import CONTEXT, TENANT_ID, USER_ID
-from contexts.policy_status import THREAD_LOCKED, PolicyStatus
-from contexts.websites import readable
 from hooks.thread_settings import ThreadSettings
+from my_agent.threads.context_key import context_key
+from my_agent.threads.keys import CONTEXT, TENANT_ID, USER_ID
+from my_agent.threads.policy_status import THREAD_LOCKED, PolicyStatus
+from my_agent.web.websites import readable
 
 # A tuple, not a set: a client's `status` may be unhashable, and a set would raise TypeError.
 _STATUSES = tuple(PolicyStatus)

@@ -17,9 +17,9 @@ from typing import Any
 
 import httpx
 
-from contexts.addresses import Network, is_public
 from my_agent.web.fetch import HEADERS
 from my_agent.web.transport import CheckedTransport, PrivateAddressError
+from threadhold.addresses import Network, is_public
 
 SERVER_ERROR = 500
 WARN_DAYS = 14

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from contexts.addresses import Network
 from my_agent.settings import EnvironmentSettings
+from threadhold.addresses import Network
 
 
 class DiagnosisSettings(EnvironmentSettings):

@@ -4,7 +4,6 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from contexts.websites import readable
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.diffs import basis, changed, icp_hash
 from my_agent.icp_finder.message_parser import ParsedMessage, merge_icp
@@ -12,6 +11,7 @@ from my_agent.icp_finder.model import Site, Snapshot
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
+from my_agent.web.websites import readable
 
 
 class Session(TypedDict):

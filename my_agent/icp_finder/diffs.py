@@ -1,7 +1,7 @@
 """Diffs: compare what a discovery was based on with what is asked now. Pure functions."""
 
-from contexts.payloads import payload_hash
 from my_agent.icp_finder.model import Basis, Company, Icp
+from my_agent.threads.payloads import payload_hash
 
 PARTS = ("website", "customers", "industries", "sizes", "regions", "keywords")
 """The parts of a basis, the most important to users first."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from contexts.websites import readable
 from my_agent.icp_finder.model import (
     SIZES,
     Candidate,
@@ -15,6 +14,7 @@ from my_agent.icp_finder.model import (
     Scored,
     Site,
 )
+from my_agent.web.websites import readable
 
 if TYPE_CHECKING:
     from my_agent.icp_finder.rereading import Reread

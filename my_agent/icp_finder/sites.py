@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from contexts import websites as names
+from my_agent.web import websites as names
 
 # Matches a scheme or a dotted name, with port and path: `acme.com`, `http://10.0.0.1:80/shop`.
 _WEBSITE = re.compile(
@@ -64,7 +64,7 @@ def domain(website: str) -> str:
 
     A host without one (an IP address, a local name) stands for itself, with its port.
 
-    `contexts/context_key.py` identifies threads by the same rule, without the port.
+    `my_agent/threads/context_key.py` identifies threads by the same rule, without the port.
 
     Raises:
         ValueError: the text contains no website.

@@ -10,9 +10,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import LangGraphError
 
-from contexts.keys import WAITING_QUESTIONS
-from contexts.policy_status import PolicyStatus
 from my_agent.icp_finder.answers import Question
+from my_agent.threads.keys import WAITING_QUESTIONS
+from my_agent.threads.policy_status import PolicyStatus
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -2,8 +2,8 @@
 
 from pydantic import Field, field_validator
 
-from contexts.addresses import Network
 from my_agent.settings import EnvironmentSettings
+from threadhold.addresses import Network
 
 
 class ResearchSettings(EnvironmentSettings):

@@ -10,13 +10,13 @@ from functools import cache
 
 import httpx
 
-from contexts.addresses import Network
 from my_agent.web.transport import (
     CheckedTransport,
     DowngradeError,
     PrivateAddressError,
     refuse_downgrade,
 )
+from threadhold.addresses import Network
 
 MAX_BYTES = 2**20
 MAX_REDIRECTS = 5

@@ -11,9 +11,9 @@ from functools import lru_cache
 import httpx
 from protego import Protego
 
-from contexts.addresses import Network
 from my_agent import parsing
 from my_agent.web.fetch import SiteRefused, SiteUnreadable, get
+from threadhold.addresses import Network
 
 AGENT = "Threadhold"
 # Sizes and times are those of RFC 9309, sections 2.4 and 2.5, or stricter.

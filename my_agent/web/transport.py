@@ -12,7 +12,7 @@ from ipaddress import ip_address
 
 import httpx
 
-from contexts.addresses import Address, Network, is_public
+from threadhold.addresses import Address, Network, is_public
 
 
 class PrivateAddressError(RuntimeError):

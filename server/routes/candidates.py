@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from contexts.policy_status import PolicyStatus
+from my_agent.threads.policy_status import PolicyStatus
 from server.operations import FEEDBACK_PUT, SCORES_EXPORT
 from server.routes.conversation import find_thread
 from server.routes.endpoint import Caller, Json, Refusal, endpoint

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from contexts.policy_status import PolicyStatus
+from my_agent.threads.policy_status import PolicyStatus
 from server.routes.endpoint import Caller, Json, Refusal
 from server.routes.policy import content_of, governed
 from threadhold import operations

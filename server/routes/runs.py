@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from contexts.policy_status import THREAD_LOCKED
+from my_agent.threads.policy_status import THREAD_LOCKED
 from server.routes.endpoint import Caller, Json
 from server.routes.policy import agents, content_of, governed
 from server.routes.threads import resolution

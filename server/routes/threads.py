@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from contexts.keys import CONTEXT
-from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks.decisions import record_decision
+from my_agent.threads.keys import CONTEXT
+from my_agent.threads.policy_status import THREAD_RESOLVED, PolicyStatus
 from server.routes.endpoint import Caller, Json, Refusal
 from server.routes.policy import agents, content_of, governed
 from threadhold import operations

@@ -11,9 +11,7 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (
-    *("contexts", "hooks", "langgraph_runtime_sql", "my_agent", "server", "threadhold", "tools"),
-)
+PACKAGES = (*("hooks", "langgraph_runtime_sql", "my_agent", "server", "threadhold", "tools"),)
 _CALLS = ("sub", "subn", "match", "search", "fullmatch", "split", "findall", "finditer", "compile")
 
 

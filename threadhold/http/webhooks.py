@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from threadhold.http.addresses import SPECIAL
+from threadhold.addresses import SPECIAL
 
 
 class WebhookRefused(RuntimeError):

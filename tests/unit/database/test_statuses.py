@@ -5,11 +5,11 @@ from typing import Any, get_args
 
 import pytest
 
-from contexts import policy_status
-from contexts.policy_status import PolicyStatus
 from langgraph_runtime_sql import statuses
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL
 from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
+from my_agent.threads import policy_status
+from my_agent.threads.policy_status import PolicyStatus
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from contexts.policy_status import TRANSITIONS, PolicyStatus
 from hooks import policy
 from hooks.policy import InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
+from my_agent.threads.policy_status import TRANSITIONS, PolicyStatus
 from server.cli import load_settings
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

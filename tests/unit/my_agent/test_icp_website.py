@@ -11,16 +11,15 @@ from typing import Any
 import httpx
 import pytest
 
-from contexts import addresses, context_key
-from contexts.addresses import is_public
 from my_agent.icp_finder import sites, website
 from my_agent.icp_finder.enriching import contacts
 from my_agent.icp_finder.website import read_page, read_site
+from my_agent.threads import context_key
 from my_agent.web import fetch
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
 from tests.support.certificates import certified
 from tests.support.websites import HTML, Page, Websites, company_page, redirect, websites
-from threadhold.http import addresses as library
+from threadhold.addresses import is_public
 
 TEXT = "We sell handmade widgets to hotels. " * 10
 
@@ -171,11 +170,6 @@ async def test_private_addresses_are_refused_unless_allowed(
 )
 def test_non_public_addresses(address: str) -> None:
     assert not is_public(ip_address(address))
-
-
-def test_library_and_graphs_have_the_same_table() -> None:
-    assert addresses.PRIVATE == library.PRIVATE
-    assert addresses.SPECIAL == library.SPECIAL
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "64:ff9b::808:808"])

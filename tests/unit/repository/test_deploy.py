@@ -215,7 +215,6 @@ def test_private_and_generated_files_are_ignored(path: str) -> None:
 
 def test_no_installed_file_is_ignored() -> None:
     for package in (
-        "contexts",
         "threadhold",
         "langgraph_runtime_sql",
         "hooks",

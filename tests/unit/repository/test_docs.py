@@ -38,7 +38,7 @@ PAGES = sorted(
 )
 DECISIONS = sorted((DOCS / "decisions").rglob("[0-9]*.md"), key=lambda path: path.name)
 # Whole words of names that the tests of a page look for in the tree.
-FOLDERS = "tests|server|hooks|my_agent|langgraph_runtime_sql|threadhold|contexts|bench|deploy|tools|Development_Plan"
+FOLDERS = "tests|server|hooks|my_agent|langgraph_runtime_sql|threadhold|bench|deploy|tools|Development_Plan"
 PROGRAMS = {"threadhold": library, "python -m server": app}
 
 

@@ -18,22 +18,21 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
+PACKAGES = ("threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
 EXISTING = [name for name in PACKAGES if (ROOT / name).is_dir()]
-# Each package and the packages of this project that it may import. The graphs import neither
-# runtime nor policy, so that they run on any LangGraph server.
+# Each package and the packages of this project that it may import.
 ALLOWED: dict[str, set[str]] = {
-    "contexts": set(),
     "langgraph_runtime_sql": set(),
     "threadhold": {"langgraph_runtime_sql"},
-    "hooks": {"contexts", "threadhold"},
-    "my_agent": {"contexts"},
-    "server": {"contexts", "threadhold", "hooks", "my_agent"},
+    "hooks": {"my_agent", "threadhold"},
+    "my_agent": {"threadhold"},
+    "server": {"threadhold", "hooks", "my_agent"},
 }
 LIBRARY = ("threadhold", "langgraph_runtime_sql")
 # What the app, as any host, imports of the library.
 PUBLIC = {
     "threadhold",
+    "threadhold.addresses",
     "threadhold.admin",
     "threadhold.cli",
     "threadhold.config_file",
@@ -51,6 +50,8 @@ PUBLIC = {
     "threadhold.tenant_data",
     "threadhold.users",
 }
+# What graphs import of it, which loads nothing of the platform: they run on any LangGraph server.
+FOR_GRAPHS = {"threadhold.addresses"}
 
 
 def normal(name: str) -> str:
@@ -98,12 +99,14 @@ def test_package_imports_only_what_it_may(package: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("package", ["hooks", "server"])
-def test_the_app_imports_public_modules_of_the_library_only(package: str) -> None:
+@pytest.mark.parametrize(
+    ("package", "public"), [("hooks", PUBLIC), ("server", PUBLIC), ("my_agent", FOR_GRAPHS)]
+)
+def test_the_app_imports_public_modules_of_the_library_only(package: str, public: set[str]) -> None:
     found = [
         f"{path}: {module}"
         for path, module in imported(package)
-        if module.split(".")[0] in LIBRARY and module not in PUBLIC
+        if module.split(".")[0] in LIBRARY and module not in public
     ]
     assert found == []
 
@@ -282,6 +285,18 @@ def test_sqlite_server_imports_no_unneeded_library(tmp_path: Path) -> None:
         f"print([name for name in {heavy} if name in sys.modules], 'langgraph_api.server' in sys.modules)"
     )
     assert run_python(code) == "[] True"
+
+
+@pytest.mark.parametrize("module", sorted(FOR_GRAPHS))
+def test_what_graphs_import_loads_no_platform_and_sets_no_environment(module: str) -> None:
+    code = (
+        f"import os, sys; before = dict(os.environ); import {module}\n"
+        "assert os.environ == before, set(os.environ.items()) ^ set(before.items())\n"
+        "print([name for name in sys.modules if name.split('.')[0] in"
+        " ('langgraph_api', 'langgraph_runtime', 'langgraph_runtime_sql', 'starlette')"
+        " or name == 'threadhold.platform'])"
+    )
+    assert run_python(code) == "[]"
 
 
 def test_importing_the_graphs_needs_no_server() -> None:

@@ -7,8 +7,8 @@ A context with a website has the key `domain:<registrable domain>`. Any other co
 import re
 from typing import Any
 
-from contexts import websites
-from contexts.payloads import payload_hash
+from my_agent.threads.payloads import payload_hash
+from my_agent.web import websites
 
 MAX_RULE_NAME = 100
 

@@ -1,7 +1,6 @@
 """Addresses: which of them are on the public internet.
 
-`threadhold/http/addresses.py` has the same table for webhooks: the graphs do not import the
-library, and the library does not import this package. A test compares them.
+It loads nothing of the platform, so graphs may import it.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network

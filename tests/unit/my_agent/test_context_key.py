@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contexts.context_key import context_key, domain
-from contexts.payloads import canonical, payload_hash
+from my_agent.threads.context_key import context_key, domain
+from my_agent.threads.payloads import canonical, payload_hash
 
 TYPED = [
     "acme.co.uk",
