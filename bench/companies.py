@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from my_agent import database
 from my_agent.icp_finder import records
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
 from my_agent.icp_finder.settings import IcpSettings
+from my_agent.tables import tables
 from my_agent.user import LOCAL_TENANT
 
 OTHERS = 200
@@ -27,15 +27,15 @@ def website(number: int) -> str:
 
 async def save(file: Path, count: int) -> None:
     """Save `count` companies with candidates for the local tenant, and OTHERS for other tenants."""
-    database.use(f"sqlite:///{file}")
+    tables.use(f"sqlite:///{file}")
     try:
         for number in range(count):
             await _company(LOCAL_TENANT, website(number))
         for number in range(OTHERS):
             await _company(f"tenant-{number}", website(number))
-        database.close()
+        tables.close()
     finally:
-        database.use(None)
+        tables.use(None)
 
 
 async def _company(tenant_id: str, url: str) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
+from sqlalchemy import Connection
 
-from my_agent import database
 from my_agent.chat.documents import index
 from my_agent.chat.documents.chunking import Passage
 from my_agent.embedding import DIMENSIONS, Vectors, to_bytes
+from my_agent.tables import tables
 
 TENANT = "bench"
 SEED = 11
@@ -50,8 +51,7 @@ class Maker:
             Passage(number, name, "", text) for number, text in enumerate(self.texts(count), 1)
         ]
         made = dict(zip(passages, self.vectors(count), strict=True))
-        with database.database().write(TENANT) as connection:
-            index.add(connection, TENANT, name, name, made)
+        tables.write(lambda connection: index.add(connection, TENANT, name, name, made), TENANT)
 
     def rows(self, count: int) -> Iterator[tuple[Any, ...]]:
         """Yield rows of the table of passages, in documents of `_IN_DOCUMENT`."""
@@ -80,12 +80,14 @@ def fill(maker: Maker, passages: int, owner: str | None) -> None:
 
 
 def _fill_sqlite(documents: list[tuple[str, str]], rows: Iterator[tuple[Any, ...]]) -> None:
-    with database.database().write(TENANT) as connection:
+    def fill(connection: Connection) -> None:
         raw: Any = connection.connection.cursor()
         raw.executemany("INSERT INTO chat_document VALUES (?, ?, 'made ' || ?1)", documents)
         marks = ", ".join("?" * len(_COLUMNS))
         columns = ", ".join(_COLUMNS)
         raw.executemany(f"INSERT INTO chat_passage ({columns}) VALUES ({marks})", rows)
+
+    tables.write(fill, TENANT)
 
 
 def _fill_postgres(

@@ -17,7 +17,7 @@ from typing import Any
 from bench.planted_web import CANARY, INJECTED, TASKS, PlantedWeb, Task, planted_web
 from bench.report import Line, table
 from bench.unseen_claims import CASES
-from my_agent import database
+from my_agent.tables import tables
 
 OWED = 0.9
 
@@ -29,12 +29,12 @@ def main() -> int:
     options = parser.parse_args()
     with planted_web() as web, tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         os.environ.update(_settings(web))
-        database.use(f"sqlite:///{scratch}/data.db")
+        tables.use(f"sqlite:///{scratch}/data.db")
         try:
             found = asyncio.run(measure(web, verbose=options.verbose))
         finally:
-            database.close()
-            database.use(None)
+            tables.close()
+            tables.use(None)
     print(table([*found, *unseen()]))
     return 0 if all(line.holds for line in found) else 1
 

@@ -21,13 +21,14 @@ from bench import factbook, made
 from bench.made import Asked
 from bench.question import Question
 from bench.report import Line, table
-from my_agent import database, embedding
+from my_agent import embedding
 from my_agent.chat.documents import background, index, keywords, ranking
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import DEPTH, candidates
 from my_agent.chat.documents.vectors import VectorCache, nearest
 from my_agent.chat.tables import SHARED
 from my_agent.embedding import Vectors
+from tests.support.products import engine, using
 
 CORPUS = Path(__file__).parent / "corpus"
 IN_VIEW = Path(__file__).parent / "in_view"
@@ -75,24 +76,22 @@ _CACHE = VectorCache(2**28)
 
 def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures]:
     """Ingest a folder into a new database and ask all questions."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        database.use(f"sqlite:///{scratch}/data.db")
-        try:
-            ingest(documents, SHARED)
-            vectors = [embedding.of_question(each.question) for each in questions]
-            with database.database().read(SHARED) as connection:
-                return {
-                    method: _figures(
-                        [
-                            _place(connection, search(connection, each.question, vector), each)
-                            for each, vector in zip(questions, vectors, strict=True)
-                        ]
-                    )
-                    for method, search in METHODS.items()
-                }
-        finally:
-            database.close()
-            database.use(None)
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as scratch,
+        using(f"sqlite:///{scratch}/data.db"),
+    ):
+        ingest(documents, SHARED)
+        vectors = [embedding.of_question(each.question) for each in questions]
+        with engine().reading(SHARED) as connection:
+            return {
+                method: _figures(
+                    [
+                        _place(connection, search(connection, each.question, vector), each)
+                        for each, vector in zip(questions, vectors, strict=True)
+                    ]
+                )
+                for method, search in METHODS.items()
+            }
 
 
 def measure_made(seed: int, records: int) -> tuple[list[Line], list[Asked]]:
@@ -117,21 +116,19 @@ def measure_kinds(
         Two rows for each kind of question, and the questions without the right result.
     """
     right, sure = set[Asked](), set[Asked]()
-    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        database.use(f"sqlite:///{scratch}/data.db")
-        try:
-            ingest(documents, SHARED)
-            vectors = [embedding.of_question(each.question) for each in asked]
-            with database.database().read(SHARED) as connection:
-                for each, vector in zip(asked, vectors, strict=True):
-                    result = ranked(connection, each.question, vector)
-                    if result.sure:
-                        sure.add(each)
-                    if _is_right(connection, each, result):
-                        right.add(each)
-        finally:
-            database.close()
-            database.use(None)
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as scratch,
+        using(f"sqlite:///{scratch}/data.db"),
+    ):
+        ingest(documents, SHARED)
+        vectors = [embedding.of_question(each.question) for each in asked]
+        with engine().reading(SHARED) as connection:
+            for each, vector in zip(asked, vectors, strict=True):
+                result = ranked(connection, each.question, vector)
+                if result.sure:
+                    sure.add(each)
+                if _is_right(connection, each, result):
+                    right.add(each)
     rows = []
     for kind in made.KINDS:
         of = [each for each in asked if each.kind == kind]

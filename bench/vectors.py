@@ -15,10 +15,10 @@ from pathlib import Path
 
 from bench.fill_passages import SEED, TENANT, Maker, fill
 from bench.report import Line, table
-from my_agent import database
 from my_agent.chat.documents import background, ranking
 from my_agent.chat.documents.search import candidates
 from my_agent.chat.documents.vectors import VectorCache
+from my_agent.tables import tables
 
 PASSAGES = 200_000
 QUESTIONS = 100
@@ -28,7 +28,7 @@ OWED = 150.0
 
 def add_until_killed(url: str) -> None:
     """Add documents, as another process that ingests does."""
-    database.use(url)
+    tables.use(url)
     maker, number = Maker(SEED + 1), 0
     while True:
         number += 1
@@ -45,7 +45,7 @@ def measure(url: str, passages: int, owner: str | None) -> tuple[float, list[flo
         passages: how many are stored before.
         owner: the superuser's URL to the same Postgres database; None on SQLite.
     """
-    database.use(url)
+    tables.use(url)
     maker = Maker(SEED)
     fill(maker, passages, owner)
     cache = VectorCache(2**28)
@@ -53,8 +53,9 @@ def measure(url: str, passages: int, owner: str | None) -> tuple[float, list[flo
     def ask() -> float:
         question, vector = maker.texts(1, 8)[0], maker.vectors(1)[0]
         began = time.perf_counter()
-        with database.database().read(TENANT) as connection:
-            found, held = candidates(connection, cache, question, vector, TENANT)
+        found, held = tables.read(
+            lambda connection: candidates(connection, cache, question, vector, TENANT), TENANT
+        )
         ranking.rank(question, found, background.nearness(vector, held), 6)
         return time.perf_counter() - began
 
@@ -67,8 +68,8 @@ def measure(url: str, passages: int, owner: str | None) -> tuple[float, list[flo
     finally:
         other.kill()
         other.wait()
-        database.close()
-        database.use(None)
+        tables.close()
+        tables.use(None)
 
 
 def main() -> int:

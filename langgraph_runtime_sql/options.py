@@ -4,7 +4,7 @@ The class of an option says where it applies. `threadhold.options` adds the opti
 does not read. Environment, command line, arguments and documentation follow from the fields.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -149,16 +149,6 @@ class ServerOptions(_Model):
     )
 
 
-class HostOptions(ServerOptions):
-    """Options that also the code of a host gives."""
-
-    thread_tables: Annotated[Sequence[ThreadTable], BeforeValidator(_as_tuple)] = Field(
-        default=(),
-        description="Tables of the host, in the same database, whose rows are deleted with their "
-        "thread (`threadhold.host.ThreadTable`)",
-    )
-
-
 class ProjectOptions(_Model):
     """Options of a project: the section `sql` of its `langgraph.json`, and its folder."""
 
@@ -181,11 +171,15 @@ class ProjectOptions(_Model):
     )
 
 
-class Options(HostOptions, ProjectOptions):
+class Options(ServerOptions, ProjectOptions):
     """Options of the runtime."""
 
     model_config = ConfigDict(extra="forbid", validate_by_alias=False, validate_by_name=True)
 
+    thread_tables: Callable[[], Sequence[ThreadTable]] = Field(
+        default=tuple,
+        description="Returns the tables of the host whose rows are deleted with their thread",
+    )
     aes_key: bytes | None = Field(
         default=None,
         repr=False,

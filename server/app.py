@@ -4,16 +4,13 @@ from starlette.applications import Starlette
 
 from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
-from my_agent import database as product_database
 from my_agent import parsing
 from server.project import check_graphs, has_our_identity
 from server.routes import IDENTITY, POLICY, offered
 from server.routes.endpoint import described
 from server.settings import Settings
-from server.thread_tables import THREAD_TABLES
 from threadhold import LangGraphPlatform, host
 from threadhold.config_file import read_config
-from threadhold.gate import require_admission
 from threadhold.host import AuthenticationMissing
 
 
@@ -35,8 +32,6 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     """
     platform = create_platform(settings, studio=studio)
     check_graphs(platform.config.graphs)
-    product_database.use(settings.database_url)
-    product_database.guard(require_admission)
     products = offered(platform.config.graphs)
     if has_our_identity(platform.config.sections["auth"]):
         products += IDENTITY
@@ -45,13 +40,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
         large=[(each, each.large()) for each in products if each.large is not None],
         openapi=described(products),
     )
-    return host.host(platform, close=_close)
-
-
-def _close() -> None:
-    # First, because an upload that was parsed writes.
-    parsing.stop()
-    product_database.close()
+    return host.host(platform, close=parsing.stop)
 
 
 def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPlatform:
@@ -68,7 +57,6 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         metrics_permission=auth_settings.OPERATOR if ours else None,
         audit_permission=auth_settings.OPERATOR if ours else None,
         env={**(settings.environment() if ours else {}), **ThreadSettings.environment(settings)},
-        thread_tables=THREAD_TABLES,
     )
 
 

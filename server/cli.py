@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 from starlette.applications import Starlette
 
-from my_agent.transactions import ProductDatabaseError
+from my_agent.tables import tables
 from server.settings import Settings
 from threadhold import cli
 from threadhold.cli import Program, command_line, database_option
-from threadhold.move import Schema
-from threadhold.tenant_data import Rule
+from threadhold.tables import Tables
 
 load_settings = partial(cli.load_settings, Settings)
 
@@ -24,28 +23,9 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     return app.create_app(settings, studio=studio)
 
 
-def migrate(url: str) -> None:
-    """Migrate the tables of the runtime and of the graphs in the database of `url`."""
-    from my_agent.database import ProductDatabase
-
-    cli.THREADHOLD.migrate(url)
-    ProductDatabase(url).close()
-
-
-def schemas() -> Sequence[Schema]:
-    """Return the schemas of the runtime's tables and of the graphs' tables."""
-    from server.tables import product_schema
-    from threadhold.move import runtime_schema
-
-    return [runtime_schema(), product_schema()]
-
-
-def tenant_rules() -> Sequence[Rule]:
-    """Return the rules of the runtime's tables and of the graphs' tables."""
-    from server.tables import PRODUCT_RULES
-    from threadhold.tenant_data import RUNTIME
-
-    return [*PRODUCT_RULES, *RUNTIME]
+def own_tables() -> Sequence[Tables]:
+    """Return the tables of the graphs."""
+    return [tables]
 
 
 def tenant_folders(tenant: str) -> Sequence[Path]:
@@ -89,13 +69,10 @@ def ingest(path: Path, tenant: str | None, yes: bool, database_url: str | None) 
     Documents are Markdown, text, HTML, PDF, Word, Excel, PowerPoint and CSV. Running it again
     updates changed documents. A single CSV file is a company register.
     """
-    from my_agent import database
     from server.ingest import ingest as load
-    from threadhold.admin import shared_lock
+    from threadhold.admin import tables_beside_server
 
-    url = load_settings(database_url=database_url).database_url
-    with shared_lock(url):
-        database.use(url)
+    with tables_beside_server(load_settings(database_url=database_url).database_url):
         load(path, tenant, emptied=yes)
 
 
@@ -161,12 +138,9 @@ PROGRAM = Program(
     name="python -m server",
     settings=Settings,
     create_app=create_app,
-    migrate=migrate,
-    schemas=schemas,
     # By file, so that a folder `server` in the working directory cannot shadow it.
     launch=("-P", str(Path(__file__).with_name("__main__.py"))),
-    errors=(ProductDatabaseError,),
-    tenant_rules=tenant_rules,
+    tables=own_tables,
     tenant_folders=tenant_folders,
 )
 

@@ -16,7 +16,6 @@ from starlette.routing import Mount, Route
 
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, RuntimeSqlError
-from langgraph_runtime_sql.options import ThreadTable
 from threadhold.config_file import ConfigFile, read_config
 from threadhold.http import web_app
 from threadhold.http.host_routes import LargeBody, PassedOn, read_json
@@ -36,7 +35,6 @@ __all__ = [
     "AuthenticationMissing",
     "LargeBody",
     "PassedOn",
-    "ThreadTable",
     "create_app",
     "create_platform",
     "host",
@@ -123,13 +121,9 @@ def host(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        try:
-            async with platform.lifespan(app):
-                tune_garbage_collector()
-                yield
-        finally:
-            if close is not None:
-                close()
+        async with platform.lifespan(app):
+            tune_garbage_collector()
+            yield
 
     # Probes ask for `/ok` at the root, wherever the API is, and the platform answers them.
     probe = [Route("/ok", platform)] if prefix(platform.config) else []

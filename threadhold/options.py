@@ -29,7 +29,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from langgraph_runtime_sql.options import HostOptions, Options, ServerOptions
+from langgraph_runtime_sql.options import Options, ServerOptions
 from threadhold.config_file import Config, ConfigError, kind_of
 from threadhold.given import Authenticate
 from threadhold.http import json_limits
@@ -135,7 +135,7 @@ class SharedOptions(ServerOptions):
     )
 
 
-class PlatformOptions(SharedOptions, HostOptions):
+class PlatformOptions(SharedOptions):
     """Arguments of `LangGraphPlatform`. Texts do not stand for numbers or booleans."""
 
     model_config = ConfigDict(

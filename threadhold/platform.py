@@ -71,6 +71,7 @@ from threadhold.http.metrics_access import MetricsAccess
 from threadhold.http.request_context import RequestContext
 from threadhold.options import PlatformOptions, ServedOptions, shared, takes
 from threadhold.serving import host_logs, metrics_text
+from threadhold.tables import lend, lent
 from threadhold.users import User
 
 logger = logging.getLogger(__name__)
@@ -244,10 +245,13 @@ class LangGraphPlatform:
                 _forget_store()
                 _process.running = True
                 stack.callback(setattr, _process, "running", False)
+                # Before the queue starts, whose runs use them.
+                lend(lent.Lent(), (RuntimeSqlError,))
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
                 await stack.enter_async_context(sessions.watching())
                 stack.push_async_callback(audit.refusals.flush)
                 await stack.enter_async_context(metrics_text.offered())
+                await stack.enter_async_context(lent.expiring())
             except RuntimeSqlError as error:
                 found = start_errors.describe(error)
                 start_errors.shorten(found)
@@ -330,6 +334,7 @@ def _served(options: PlatformOptions, file: ConfigFile) -> ServedOptions:
             "config": file.source,
             "database_url": _absolute(options.database_url),
             "hooks": file.hooks if options.hooks is None else options.hooks,
+            "thread_tables": lent.thread_tables,
         }
     )
 

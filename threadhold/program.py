@@ -4,19 +4,22 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.settings import Settings
+from threadhold.tables import Tables, TablesError
+
+if TYPE_CHECKING:
+    from threadhold.move.schema import Schema
+    from threadhold.tenant_data import Rule
 
 
-def runtime_rules() -> Sequence[Any]:
-    """Return the rules of the runtime's tables; see `threadhold.tenant_data`."""
-    from threadhold import tenant_data
-
-    return tenant_data.RUNTIME
+def no_tables() -> Sequence[Tables]:
+    """Return no tables: the program has only those of the runtime."""
+    return []
 
 
 def no_folders(tenant: str) -> Sequence[Path]:
@@ -33,30 +36,44 @@ class Program:
         settings: Class of its settings.
         create_app: Makes the host app from the settings; takes the keyword `studio`, which lets
             LangGraph Studio in.
-        migrate: Migrates all tables of the program in the database of a URL.
-        schemas: Returns the `threadhold.move.Schema`s that a move copies.
         launch: Python arguments that start the program again, for `--workers`. A folder in the
             working directory must not be able to shadow the program.
-        tenant_rules: Returns the `threadhold.tenant_data.Rule`s of all its tables.
+        tables: Returns its own tables, besides those of the runtime.
         tenant_folders: Returns the folders outside of the database that hold a tenant's data, by
             the tenant's name. An erase removes them.
-        errors: Expected exceptions besides `RuntimeSqlError`, reported without traceback.
     """
 
     name: str
     settings: type[Settings]
     create_app: Callable[..., Starlette]
-    migrate: Callable[[str], None]
-    schemas: Callable[[], Sequence[Any]]
     launch: tuple[str, ...]
-    errors: tuple[type[Exception], ...] = ()
-    tenant_rules: Callable[[], Sequence[Any]] = runtime_rules
+    tables: Callable[[], Sequence[Tables]] = no_tables
     tenant_folders: Callable[[str], Sequence[Path]] = no_folders
 
     @property
     def expected(self) -> tuple[type[Exception], ...]:
         """Exceptions that the command line reports without traceback."""
-        return (RuntimeSqlError, *self.errors)
+        return (RuntimeSqlError, TablesError)
+
+    def migrate(self, url: str) -> None:
+        """Migrate all tables in the database of `url`."""
+        from langgraph_runtime_sql import migrations
+
+        migrations.migrate(url)
+        for each in self.tables():
+            each.open(url).close()
+
+    def schemas(self) -> "Sequence[Schema]":
+        """Return the schemas that a move copies."""
+        from threadhold.move.schema import runtime_schema, schema_of
+
+        return [runtime_schema(), *map(schema_of, self.tables())]
+
+    def tenant_rules(self) -> "Sequence[Rule]":
+        """Return the rules of all tables for a tenant's data, dependent tables first."""
+        from threadhold.tenant_data import RUNTIME, rules_of
+
+        return [*(rule for each in self.tables() for rule in rules_of(each)), *RUNTIME]
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line that starts this program with `arguments`."""

@@ -14,9 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from bench.diagnosis.incidents import FAULTS, Incident, generate
 from bench.report import Line
-from my_agent import database
 from my_agent.diagnosis.graph import graph
 from my_agent.diagnosis.model import Cause, Proposal
+from my_agent.tables import tables
 
 INCIDENTS = 60
 NAMED, BLAMED = 0.7, 0.05
@@ -111,12 +111,12 @@ def _judge(score: Score, incident: Incident, state: dict[str, Any]) -> None:
 def _fresh() -> Iterator[None]:
     """Let the graphs use a new SQLite file."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        database.use(f"sqlite:///{folder}/data.db")
+        tables.use(f"sqlite:///{folder}/data.db")
         try:
             yield
         finally:
-            database.close()
-            database.use(None)
+            tables.close()
+            tables.use(None)
 
 
 def lines() -> list[Line]:

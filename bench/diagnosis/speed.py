@@ -13,11 +13,12 @@ from pathlib import Path
 from bench.backends import postgres
 from bench.diagnosis.incidents import generate
 from bench.report import Line
-from my_agent.database import ProductDatabase
 from my_agent.diagnosis import following, investigation, log
 from my_agent.diagnosis.analysis import signs
 from my_agent.diagnosis.events import New, NoteAdded, SourceAdded, new
 from my_agent.diagnosis.reading import reader, sources
+from my_agent.tables import tables
+from threadhold.tables import Engine
 
 EVENTS, BATCH, SAMPLES = 100_000, 250, 400
 CURRENT_MS, PAST_MS, READ, APPENDED, LAG_MS = 5.0, 10.0, 250, 2_000.0, 50.0
@@ -40,22 +41,22 @@ def lines(events: int = EVENTS, *, quick: bool = False) -> list[Line]:
                 "diagnosis"
             )
         for name, url in kinds.items():
-            store = ProductDatabase(url())
+            store = tables.open(url())
             stack.callback(store.close)
             rows += _measured(store, name, events)
     return rows
 
 
-def _measured(store: ProductDatabase, name: str, events: int) -> list[Line]:
+def _measured(store: Engine, name: str, events: int) -> list[Line]:
     rng = random.Random(1)
     _open(store)
     begun = time.perf_counter()
     for first in range(0, events, BATCH):
         notes = [_note(rng, first + number) for number in range(BATCH)]
-        with store.write(TENANT) as connection:
+        with store.writing(TENANT) as connection:
             log.append(connection, TENANT, SESSION, notes)
     rate = events / (time.perf_counter() - begun)
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         last = log.last_seq(connection, TENANT, SESSION)
         ends = [
             each.at
@@ -82,7 +83,7 @@ def _measured(store: ProductDatabase, name: str, events: int) -> list[Line]:
     ]
 
 
-def _open(store: ProductDatabase) -> None:
+def _open(store: Engine) -> None:
     """Begin the session with an investigated incident, so that its state is not small."""
     given = sources.split(generate(0).message)[1]
     texts, read, events = {}, [], []
@@ -98,7 +99,7 @@ def _open(store: ProductDatabase) -> None:
         lambda state: investigation.propose(state, picture, []),
         lambda state: investigation.investigate(state, picture, texts)[0],
     ):
-        with store.write(TENANT) as connection:
+        with store.writing(TENANT) as connection:
             state = log.moment(connection, TENANT, SESSION).state
             log.append(connection, TENANT, SESSION, work(state), snapshot=True)
 
@@ -110,8 +111,8 @@ def _note(rng: random.Random, number: int) -> New:
     return new(NoteAdded(author="ada", text=f"note {number} " + "x" * rng.randrange(60, 180)))
 
 
-def _state(store: ProductDatabase, at_seq: int | None, at: int | None) -> int:
-    with store.read(TENANT) as connection:
+def _state(store: Engine, at_seq: int | None, at: int | None) -> int:
+    with store.reading(TENANT) as connection:
         return log.moment(connection, TENANT, SESSION, at_seq=at_seq, at=at).read
 
 
@@ -125,13 +126,13 @@ def _p95(work: Callable[[], int]) -> tuple[float, int]:
     return sorted(taken)[int(0.95 * SAMPLES)], most
 
 
-async def _lag(store: ProductDatabase, *, wake: bool) -> float:
+async def _lag(store: Engine, *, wake: bool) -> float:
     """Return the 95th percentile of the time from a commit to a follower, in ms.
 
     Args:
         wake: whether the writer wakes the follower, as one in the same process does.
     """
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         after = log.last_seq(connection, TENANT, SESSION)
     count, committed, lags = 100, {}, []
 
@@ -139,7 +140,7 @@ async def _lag(store: ProductDatabase, *, wake: bool) -> float:
         rng = random.Random(2)
         for number in range(count):
             time.sleep(rng.uniform(0.005, 0.05))
-            with store.write(TENANT) as connection:
+            with store.writing(TENANT) as connection:
                 done = log.append(connection, TENANT, SESSION, [_note(rng, number)])
                 committed[done.seq] = time.perf_counter()
             if wake:

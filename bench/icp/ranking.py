@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report import Line
-from my_agent import database
 from my_agent.icp_finder import made_up, register
 from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.tables import tables
 
 COMPANIES = 50_000
 FIRST = 10
@@ -268,13 +268,13 @@ def lines(count: int = COMPANIES) -> list[Line]:
         path = Path(folder) / "register.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([HEADER, *rows(count)])
-        database.use(f"sqlite:///{folder}/data.db")
+        tables.use(f"sqlite:///{folder}/data.db")
         try:
             register.ingest(path, report=print)
             found = [asyncio.run(measure(each, grades(each, count))) for each in PROFILES]
         finally:
-            database.close()
-            database.use(None)
+            tables.close()
+            tables.use(None)
     for profile, (score, matching, taken) in zip(PROFILES, found, strict=True):
         print(f"{profile.name:30} nDCG@10 {score:.3f}  {matching:6,} matching  {taken:5.2f} s")
     mean = sum(score for score, _, _ in found) / len(found)

@@ -33,7 +33,6 @@ from langgraph.types import Command
 from sqlalchemy import select, update
 
 from bench.report import Line
-from my_agent import database
 from my_agent.icp_finder import records
 from my_agent.icp_finder.answers import OPTIONS, Kind
 from my_agent.icp_finder.diffs import basis, icp_hash
@@ -45,6 +44,7 @@ from my_agent.icp_finder.nodes import converse, profile
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import discoveries, rules
+from my_agent.tables import tables
 from tests.support.openai_replies import Answer, call
 from tests.support.openai_server import OpenAIServer
 
@@ -439,12 +439,12 @@ def _offline() -> Iterator[None]:
     for module, _ in reads:
         setattr(module, "read_site", _read)  # noqa: B010  # mypy rejects a plain assignment
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        database.use(f"sqlite:///{scratch}/data.db")
+        tables.use(f"sqlite:///{scratch}/data.db")
         try:
             yield
         finally:
-            database.close()
-            database.use(None)
+            tables.close()
+            tables.use(None)
             for module, read in reads:
                 setattr(module, "read_site", read)  # noqa: B010
             os.environ |= kept

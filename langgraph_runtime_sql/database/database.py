@@ -5,6 +5,7 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,7 @@ from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine, opening
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_file
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
-from langgraph_runtime_sql.database.visibility import Visibility
+from langgraph_runtime_sql.database.visibility import Visibility, of_task
 from langgraph_runtime_sql.errors import DatabaseOutage, TooManyWaiting
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Database:
         connect: Callable[..., Any] | None = None,
     ) -> None:
         self.url = url
+        visibility = partial(of_task, visibility)
         self._upgrade = upgrade
         self._recording = recording or _unrecorded
         self._path: Path | None = None

@@ -12,10 +12,11 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from my_agent.database import metadata
+from my_agent.tables import metadata
+from threadhold.tables import Derived, rules
 
-SHARED = ""
-"""Tenant id of rows that every tenant may read."""
+# Seconds after which the vectors of a document that was not completed are deleted.
+ABANDONED = 7 * 24 * 3600.0
 
 documents = Table(
     "chat_document",
@@ -40,6 +41,8 @@ files = Table(
         nullable=False,
     ),
     Index("ix_chat_file_document", "document_id"),
+    # The files themselves are the operator's; an export copies them, and an erase names them.
+    info=rules(files="path"),
 )
 
 passages = Table(
@@ -69,6 +72,21 @@ passages = Table(
     Index("ix_chat_passage_tenant", "tenant_id", "passage_id"),
     # Ids are never reused: a cached id refers to this passage or to none.
     sqlite_autoincrement=True,
+    info=rules(
+        derived=(
+            # Words of the passages on Postgres, which a trigger adds and a foreign key deletes.
+            Derived("chat_word", tenant="tenant_id"),
+            # SQLite's index of words, which triggers update.
+            Derived(
+                "chat_passage_words",
+                rebuild="INSERT INTO chat_passage_words (chat_passage_words) VALUES ('rebuild')",
+            ),
+            *(
+                Derived(f"chat_passage_words_{part}")
+                for part in ("config", "data", "docsize", "idx")
+            ),
+        )
+    ),
 )
 
 staged = Table(
@@ -82,6 +100,7 @@ staged = Table(
     Column("vector", LargeBinary, nullable=False),
     # Seconds since 1970.
     Column("staged_at", Float),
+    info=rules(age="staged_at", keep_seconds=ABANDONED),
 )
 
 versions = Table(
@@ -90,4 +109,5 @@ versions = Table(
     Column("tenant_id", Text, primary_key=True),
     # A new unique value after each change of the tenant's documents.
     Column("version", Text, nullable=False),
+    info=rules(export=False),
 )

@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 
-from my_agent.database import ProductDatabase
 from my_agent.diagnosis import log
 from my_agent.diagnosis.events import Event
+from threadhold.tables import Transactions
 
 POLL_SECONDS = 0.03
 # A session without events for a while is asked less often by each of its followers.
@@ -45,7 +45,7 @@ def wake(tenant: str, session: str) -> None:
 
 
 async def follow(
-    database: ProductDatabase, tenant: str, session: str, after: int
+    database: Transactions, tenant: str, session: str, after: int
 ) -> AsyncGenerator[list[Event], None]:
     """Yield the events after `after`, page by page, for ever; an empty list now and then.
 
@@ -53,7 +53,7 @@ async def follow(
     before it was committed, so that no event can appear behind a later one.
 
     Args:
-        database: the graphs' database.
+        database: the transactions on the graphs' tables.
         tenant: the tenant.
         session: the id of the session.
         after: the number of the last event that the follower knows.

@@ -1,6 +1,5 @@
 """Session: append to and read the session of a run, in the graphs' own database."""
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -8,12 +7,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import ExecutionInfo
 from sqlalchemy import Connection
 
-from my_agent.database import database
 from my_agent.diagnosis import following, log
 from my_agent.diagnosis.events import CONTENTS, Event, New
 from my_agent.diagnosis.fold import State, apply
 from my_agent.diagnosis.log import Moment
 from my_agent.diagnosis.reading.reader import Source
+from my_agent.tables import tables
 from my_agent.user import caller
 
 
@@ -51,8 +50,7 @@ class Session:
     async def now(self) -> Moment:
         """Return the session as it is."""
         tenant, session = self.tenant, self.id
-        store = await asyncio.to_thread(database)
-        return await store.run(lambda conn: log.moment(conn, tenant, session), tenant)
+        return await tables.run(lambda conn: log.moment(conn, tenant, session), tenant)
 
     async def record(self, events: Sequence[New]) -> State:
         """Append the events of a node with a snapshot, in one transaction; return the state."""
@@ -62,8 +60,7 @@ class Session:
                 connection, self.tenant, self.id, events, command=self.task, snapshot=True
             )
 
-        store = await asyncio.to_thread(database)
-        done = await store.run(work, self.tenant, write=True)
+        done = await tables.run(work, self.tenant, write=True)
         following.wake(self.tenant, self.id)
         return done.state
 
@@ -89,8 +86,7 @@ class Session:
                 )
             ]
 
-        store = await asyncio.to_thread(database)
-        return await store.run(work, self.tenant)
+        return await tables.run(work, self.tenant)
 
 
 def _source(data: dict[str, str], at: int) -> Source:

@@ -2,7 +2,28 @@
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, text
 
-from my_agent.database import metadata
+from my_agent.tables import metadata
+from threadhold.tables import rules
+
+# Declared first, and so deleted first with its thread: writers of events lock row 0.
+sessions = Table(
+    "diagnosis_sessions",
+    metadata,
+    Column("tenant_id", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),
+    # The state after this event. Row 0 is the session itself: writers of its events lock it.
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    # Version of the fold. Snapshots of other versions are ignored.
+    Column("fold", Integer, nullable=False),
+    # The time of the event `seq`, in microseconds since 1970.
+    Column("at", BigInteger, nullable=False),
+    # The state as JSON in ASCII.
+    Column("state", Text, nullable=False),
+    # Hash of the event `seq`, and checksum of the row.
+    Column("event_hash", Text, nullable=False),
+    Column("checksum", Text, nullable=False),
+    info=rules(thread="session_id", export=False),
+)
 
 events = Table(
     "diagnosis_events",
@@ -33,22 +54,6 @@ events = Table(
         sqlite_where=text("command IS NOT NULL"),
         postgresql_where=text("command IS NOT NULL"),
     ),
-)
-
-sessions = Table(
-    "diagnosis_sessions",
-    metadata,
-    Column("tenant_id", Text, primary_key=True),
-    Column("session_id", Text, primary_key=True),
-    # The state after this event. Row 0 is the session itself: writers of its events lock it.
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    # Version of the fold. Snapshots of other versions are ignored.
-    Column("fold", Integer, nullable=False),
-    # The time of the event `seq`, in microseconds since 1970.
-    Column("at", BigInteger, nullable=False),
-    # The state as JSON in ASCII.
-    Column("state", Text, nullable=False),
-    # Hash of the event `seq`, and checksum of the row.
-    Column("event_hash", Text, nullable=False),
-    Column("checksum", Text, nullable=False),
+    # A trigger keeps the events; this setting lets it accept a deletion.
+    info=rules(thread="session_id", guard="diagnosis_erase_tenant"),
 )

@@ -35,8 +35,8 @@ from my_agent.icp_finder.records import (
 from my_agent.icp_finder.scoring import FEEDBACK, score, text_of
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import jobs
-from my_agent.transactions import lock
 from my_agent.user import User, caller
+from threadhold.tables import lock
 
 __all__ = ["JobError", "enqueue", "enrich_now", "find"]
 

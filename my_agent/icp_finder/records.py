@@ -37,7 +37,7 @@ from my_agent.icp_finder.tables import (
     rules,
     scores,
 )
-from my_agent.transactions import lock
+from threadhold.tables import lock
 
 # Versions of a discovery that are kept.
 VERSIONS = 20

@@ -17,13 +17,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, union
 
-from my_agent.database import database
 from my_agent.icp_finder import company_names, likeness, ssic
 from my_agent.icp_finder.model import Candidate, Company, Icp, RegisterAnswer, Scored
 from my_agent.icp_finder.records import now
 from my_agent.icp_finder.scoring import SECONDARY, WEIGHTS, around_singapore, score
 from my_agent.icp_finder.statements import run, upsert
-from my_agent.icp_finder.tables import SHARED, companies
+from my_agent.icp_finder.tables import companies
+from my_agent.tables import tables
+from threadhold.tables import SHARED
 
 NEEDED = ("uen", "entity_name", "entity_status_description", "primary_ssic_code")
 """Columns that a register must have."""
@@ -111,8 +112,8 @@ def _keep(rows: list[dict[str, Any]]) -> None:
     # If two rows have the same UEN, the last one counts: a statement must not touch a row twice.
     unique = list({row["uen"]: row for row in rows}.values())
     # All rows of a file have the same tenant.
-    with database().write(unique[0]["tenant_id"] if unique else None) as connection:
-        upsert(connection, companies, unique)
+    tenant = unique[0]["tenant_id"] if unique else None
+    tables.write(lambda connection: upsert(connection, companies, unique), tenant)
 
 
 def parse(lines: Iterable[str]) -> Iterator[dict[str, Any] | BadRow]:

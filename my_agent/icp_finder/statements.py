@@ -1,13 +1,12 @@
 """Statements that differ between SQLite and Postgres, and a helper to run transactions."""
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
-from my_agent.database import database
+from my_agent.tables import tables
 
 T = TypeVar("T")
 
@@ -20,8 +19,7 @@ async def run(work: Callable[[Connection], T], tenant_id: str, *, write: bool = 
         tenant_id: the tenant whose rows the transaction may touch.
         write: whether `work` writes.
     """
-    # In a thread as well: the first call opens the database, which blocks.
-    return await (await asyncio.to_thread(database)).run(work, tenant_id, write=write)
+    return await tables.run(work, tenant_id, write=write)
 
 
 def upsert(

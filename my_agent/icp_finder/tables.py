@@ -1,40 +1,19 @@
 """Tables of the ICP finder. Every row has a tenant; shared rows of the register have ''."""
 
-from datetime import UTC, datetime
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     Boolean,
     Column,
-    DateTime,
-    Dialect,
     Float,
     Index,
     Integer,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
 )
 
-from my_agent.database import metadata
-
-SHARED = ""
-"""Tenant id of rows that every tenant may read: no tenant has an empty name."""
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """A timezone-aware datetime. SQLite has no time zones, so values are stored in UTC."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        return None if value is None else value.astimezone(UTC)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.replace(tzinfo=value.tzinfo or UTC)
+from my_agent.tables import metadata
+from threadhold.tables import UtcDateTime
 
 
 def _text(name: str, *, key: bool = False, null: bool = False) -> Column[str]:

@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from my_agent.database import database
 from my_agent.research import projects
 from my_agent.research.model import CrawledPage, CrawlFailure, as_dict, from_dict
 from my_agent.research.projects import Key, now
 from my_agent.research.tables import pages as table
+from my_agent.tables import tables
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ async def save(key: Key, reading: Reading) -> None:
         connection.execute(delete(table).where(*where))
         connection.execute(insert(table).values(**values))
 
-    await database().run(work, key.tenant_id, write=True)
+    await tables.run(work, key.tenant_id, write=True)
 
 
 async def forget(key: Key) -> None:
     """Delete all readings of a project: another question begins on its thread."""
-    await database().run(
+    await tables.run(
         lambda connection: connection.execute(delete(table).where(*_where(key))),
         key.tenant_id,
         write=True,
@@ -77,9 +77,7 @@ async def forget(key: Key) -> None:
 
 async def _select(key: Key, *more: Any) -> list[Reading]:
     statement = select(table).where(*_where(key), *more).order_by(table.c.requested)
-    rows = await database().run(
-        lambda connection: connection.execute(statement).all(), key.tenant_id
-    )
+    rows = await tables.run(lambda connection: connection.execute(statement).all(), key.tenant_id)
     return [
         Reading(
             requested=row.requested,

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy import Connection, Row, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from my_agent.database import database
 from my_agent.research.tables import projects as table
+from my_agent.tables import tables
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ def age(moment: str | None) -> float:
 
 async def find(key: Key) -> Project | None:
     """Return a project, or None."""
-    return await database().run(lambda connection: _find(connection, key), key.tenant_id)
+    return await tables.run(lambda connection: _find(connection, key), key.tenant_id)
 
 
 async def create(key: Key, question: str) -> bool:
@@ -176,7 +176,7 @@ def flagged(flag: Flag) -> dict[str, Any]:
 
 
 async def _write(key: Key, work: Callable[[Connection], T]) -> T:
-    return await database().run(work, key.tenant_id, write=True)
+    return await tables.run(work, key.tenant_id, write=True)
 
 
 def _where(key: Key) -> tuple[Any, Any]:

@@ -2,13 +2,16 @@
 
 from sqlalchemy import JSON, Column, Index, Integer, Table, Text
 
-from my_agent.database import metadata
+from my_agent.tables import metadata
+from threadhold.tables import rules
 
 
 def _text(name: str, *, key: bool = False, null: bool = False) -> Column[str]:
     return Column(name, Text, primary_key=key, nullable=null)
 
 
+# Declared first, and so deleted first with its thread: workers lock the row of a project before they
+# store a page.
 projects = Table(
     "research_projects",
     metadata,
@@ -29,6 +32,7 @@ projects = Table(
     _text("created_at"),
     _text("updated_at"),
     _text("beat_at"),
+    info=rules(thread="project_id"),
 )
 
 pages = Table(
@@ -44,4 +48,5 @@ pages = Table(
     Column("attempts", Integer, nullable=False),
     _text("fetched_at"),
     Index("ix_research_pages_project", "tenant_id", "project_id"),
+    info=rules(thread="project_id"),
 )

@@ -3,7 +3,6 @@
 A profile that cannot be read or written is logged, and never costs the learner an answer.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,10 +11,8 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.config import get_config
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
-from my_agent.database import database
-from my_agent.transactions import ProductDatabaseError
+from my_agent.tables import tables
 from my_agent.tutor import learner, practice, prompts
 from my_agent.tutor.corrections import Correction
 from my_agent.tutor.practice import EXERCISE, PRACTICE
@@ -101,8 +98,7 @@ async def _run(work: Callable[[Connection, User], T], *, write: bool = False) ->
     except NoTenantError:
         return None
     try:
-        opened = await asyncio.to_thread(database)
-        return await opened.run(lambda each: work(each, user), user.tenant_id, write=write)
-    except (SQLAlchemyError, ProductDatabaseError):
+        return await tables.run(lambda each: work(each, user), user.tenant_id, write=write)
+    except tables.errors:
         logger.exception("The learner's profile could not be %s", "written" if write else "read")
         return None

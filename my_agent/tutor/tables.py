@@ -1,24 +1,9 @@
 """Tables of the tutor: learners and their mistakes. Every row has a tenant and a user."""
 
-from datetime import UTC, datetime
-from typing import Any
+from sqlalchemy import JSON, Column, Index, Integer, Table, Text
 
-from sqlalchemy import JSON, Column, DateTime, Dialect, Index, Integer, Table, Text, TypeDecorator
-
-from my_agent.database import metadata
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """A timezone-aware datetime. SQLite has no time zones, so values are stored in UTC."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        return None if value is None else value.astimezone(UTC)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.replace(tzinfo=value.tzinfo or UTC)
+from my_agent.tables import metadata
+from threadhold.tables import UtcDateTime
 
 
 def _text(name: str, *, key: bool = False, null: bool = False) -> Column[str]:

@@ -59,12 +59,11 @@ class Session(NamedTuple):
         return await self._run(work, write=True)
 
     async def _run(self, work: Callable[[Connection], T], *, write: bool = False) -> T:
-        from my_agent.database import database
         from my_agent.diagnosis.upcasting import UnknownEvent
+        from my_agent.tables import tables
 
-        store = await asyncio.to_thread(database)
         try:
-            return await store.run(work, self.tenant, write=write)
+            return await tables.run(work, self.tenant, write=write)
         except UnknownEvent as error:
             # A newer release has written it. A state without it would be wrong.
             raise Refusal(
@@ -272,19 +271,18 @@ def _follow(session: Session, start: int) -> Response:
 
 async def _sent(session: Session, after: int) -> AsyncIterator[bytes]:
     """Yield the events as server-sent events, until the caller may no longer read them."""
-    from my_agent.database import database
     from my_agent.diagnosis.following import follow
+    from my_agent.tables import tables
 
     clock = asyncio.get_running_loop().time
     checked = beaten = clock()
     yield b": following\n\n"
-    store = await asyncio.to_thread(database)
     ending = asyncio.create_task(wait_end(UUID(session.id)))
     is_last, last = False, after
     async with AsyncExitStack() as stack:
         stack.callback(ending.cancel)
         pages = await stack.enter_async_context(
-            aclosing(follow(store, session.tenant, session.id, after))
+            aclosing(follow(tables, session.tenant, session.id, after))
         )
         async for page in pages:
             if page:

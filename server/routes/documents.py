@@ -199,11 +199,10 @@ async def show(caller: Caller, query: Page) -> Json:
 async def passages(caller: Caller, query: Place) -> Json:
     """Answer a passage and its neighbours; `number` is its position in the document, from 1 (default)."""
     from my_agent.chat.documents import surroundings
-    from my_agent.database import database
+    from my_agent.tables import tables
 
     tenant, document = caller.tenant, caller.name("document_id").replace("\0", "")
-    store = await asyncio.to_thread(database)
-    found = await store.run(
+    found = await tables.run(
         lambda connection: surroundings.around(connection, tenant, document, query.number), tenant
     )
     if not found:

@@ -4,7 +4,6 @@
 the mistakes that are due, and `POST /tutor/exercises/{mistake_id}` answers one.
 """
 
-import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -157,12 +156,11 @@ async def _run(
         HTTPException: (404) `work` has found nothing.
     """
     # Imported here so that the server starts without loading the tutor.
-    from my_agent.database import database
+    from my_agent.tables import tables
 
-    opened, user = await asyncio.to_thread(database), caller.person
-    names = caller.request.path_params
+    user, names = caller.person, caller.request.path_params
     async with nullcontext() if operation is None else caller.writing(operation, **names):
-        found = await opened.run(
+        found = await tables.run(
             lambda each: work(each, user), user.tenant_id, write=operation is not None
         )
     if found is None:

@@ -52,7 +52,7 @@ def served() -> dict[str, Any]:
     return {**graphs, **MORE_GRAPHS}
 
 
-def write_config(directory: Path, auth: Path | None) -> Path:
+def write_config(directory: Path, auth: Path | None, graphs: dict[str, Any] | None = None) -> Path:
     """Write the configuration that all servers read, and return its path.
 
     Graph paths become absolute, because stock resolves them against the
@@ -60,10 +60,11 @@ def write_config(directory: Path, auth: Path | None) -> Path:
     allowed, because the receiver of the tests listens there.
 
     :param auth: a module whose ``auth`` authorizes requests; None for an open server.
+    :param graphs: graphs with absolute paths; None for those of the scenarios.
     """
     source = GRAPHS_CONFIG
     config: dict[str, Any] = json.loads(source.read_text())
-    graphs = config["graphs"] = served()
+    graphs = config["graphs"] = served() if graphs is None else graphs
     for name, graph in graphs.items():
         path = graph["path"] if isinstance(graph, dict) else graph
         file, _, variable = path.rpartition(":")
@@ -79,12 +80,18 @@ def write_config(directory: Path, auth: Path | None) -> Path:
 
 
 @contextmanager
-def stock_server(directory: Path, name: str, auth: Path | None = None) -> Iterator[Server]:
+def stock_server(
+    directory: Path,
+    name: str,
+    auth: Path | None = None,
+    graphs: dict[str, Any] | None = None,
+) -> Iterator[Server]:
     """Start ``langgraph dev`` with the in-memory edition, in its own directory.
 
-    The server may not be ready yet: see :func:`wait_ready`.
+    The server may not be ready yet: see :func:`wait_ready`. The arguments are those of
+    :func:`write_config`.
     """
-    config, port = write_config(directory, auth), free_port()
+    config, port = write_config(directory, auth, graphs), free_port()
     command = [str(Path(sys.executable).with_name("langgraph")), "dev"]
     command += ["--no-browser", "--no-reload", "--allow-blocking", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", str(WORKERS)]

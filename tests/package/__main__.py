@@ -17,9 +17,9 @@ import httpx
 import psycopg
 
 from my_agent.chat import tables as _chat  # noqa: F401
-from my_agent.database import metadata
 from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
-from my_agent.migrations import VERSIONS
+from my_agent.tables import metadata
+from my_agent.tables import tables as graph_tables
 from tests.package.environment import Environment, asked, build, page_files, top_level
 from tests.support import databases, redis
 from tests.support.layouts import make_project, names
@@ -156,7 +156,7 @@ def serve_together(clean: Environment, project: Path, folder: Path) -> None:
     finally:
         databases.stop()
     check("threads" in tables, f"no runtime's tables: {tables}")
-    products = tables & {VERSIONS, *metadata.tables}
+    products = tables & {graph_tables.versions, *metadata.tables}
     check(not products, f"tables of our app: {products}")
 
 

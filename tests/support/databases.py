@@ -26,7 +26,7 @@ from sqlalchemy.engine import URL
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.url import is_postgres, postgres_dsn
-from my_agent.database import ProductDatabase
+from my_agent.tables import tables as graph_tables
 from tests.support import reaper
 
 ROLE = "threadhold_tests"
@@ -226,7 +226,7 @@ class Server:
             self._create(self._template, "template0")
             url = self._url(self._template)
             migrations.migrate(url)
-            ProductDatabase(url).close()
+            graph_tables.open(url).close()
         return self._template
 
     def _name(self, path: Path) -> str:

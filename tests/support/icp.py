@@ -17,11 +17,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from my_agent.database import ProductDatabase
+from my_agent.tables import tables
 from tests.support import databases
 from tests.support.policy import SECRET, headers
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
 from tests.support.served import PATIENCE
+from threadhold.tables import Engine
 
 AGENT = "icp_finder"
 CUSTOMERS = 5
@@ -112,9 +113,9 @@ def url(folder: Path) -> str:
 
 
 @contextmanager
-def product(folder: Path) -> Iterator[ProductDatabase]:
+def product(folder: Path) -> Iterator[Engine]:
     """Open the same database next to the server."""
-    opened = ProductDatabase(url(folder))
+    opened = tables.open(url(folder))
     try:
         yield opened
     finally:

@@ -6,12 +6,12 @@ from typing import Any, cast
 from langchain_core.messages import HumanMessage
 from sqlalchemy import update
 
-from my_agent import database
 from my_agent.icp_finder import records
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.message_parser import parse_text
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
 from my_agent.icp_finder.state import Found, State
+from my_agent.tables import tables
 
 RULE = "Default ICP"
 HAULIER = "A trucking company: freight trucking by road, trucks for every freight, road freight."
@@ -80,4 +80,4 @@ def scored(key: str, total: float = 0.5) -> Scored:
 async def age(table: Any, column: str, days: float) -> None:
     then = datetime.now(UTC) - timedelta(days=days)
     change = update(table).values({column: then})
-    await database.database().run(lambda connection: connection.execute(change), write=True)
+    await tables.run(lambda connection: connection.execute(change), write=True)

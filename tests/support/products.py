@@ -7,26 +7,42 @@ from pathlib import Path
 
 import pytest
 
-from my_agent import database
+from my_agent.tables import tables
 from tests.support import databases
+from threadhold.tables import Engine
+
+_engines: dict[str, Engine] = {}
+_urls: list[str] = []
 
 
 @contextmanager
 def using(url: str) -> Iterator[str]:
     """Let the graphs use this database until the end of the block."""
-    database.use(url)
+    tables.use(url)
+    _urls.append(url)
     try:
         yield url
     finally:
-        database.close()
-        database.use(None)
+        if (opened := _engines.pop(url, None)) is not None:
+            opened.close()
+        tables.close()
+        _urls.pop()
+        tables.use(_urls[-1] if _urls else None)
+
+
+def engine() -> Engine:
+    """Return an engine on the database that the graphs use."""
+    url = _urls[-1]
+    if url not in _engines:
+        _engines[url] = tables.open(url)
+    return _engines[url]
 
 
 @pytest.fixture(scope="session")
 def empty_product_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a file with empty tables once; copies are faster than migrations."""
     file = tmp_path_factory.mktemp("empty") / "app.db"
-    database.ProductDatabase(f"sqlite:///{file}").close()
+    tables.open(f"sqlite:///{file}").close()
     return file
 
 

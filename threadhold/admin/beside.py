@@ -11,6 +11,8 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.migrations import HEAD, open_database
 from langgraph_runtime_sql.tools import without_platform
+from threadhold.tables import lend
+from threadhold.tables.lent import Lent
 
 
 class OtherVersion(RuntimeSqlError):
@@ -64,6 +66,17 @@ def opened_beside_server(url: str) -> Iterator[Database]:
                 yield database
         finally:
             database.close()
+
+
+@contextmanager
+def tables_beside_server(url: str) -> Iterator[None]:
+    """Let the block use the tables of an application (`threadhold.tables`) on a database.
+
+    Args, Raises: as `opened_beside_server`.
+    """
+    with opened_beside_server(url):
+        lend(Lent())
+        yield
 
 
 def vacuum(url: str) -> None:

@@ -7,7 +7,7 @@ batches with the progress stored in the target, and compares both sides.
 from langgraph_runtime_sql.progress import Progress
 from threadhold.move.errors import MoveFailed, MoveFinished, MoveRefused, Unmovable
 from threadhold.move.mover import Moved, move
-from threadhold.move.schema import Schema, runtime_schema
+from threadhold.move.schema import Schema, runtime_schema, schema_of
 
 __all__ = [
     "MoveFailed",
@@ -19,4 +19,5 @@ __all__ = [
     "Unmovable",
     "move",
     "runtime_schema",
+    "schema_of",
 ]

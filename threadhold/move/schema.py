@@ -7,6 +7,7 @@ from sqlalchemy import Table
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database import schema
+from threadhold.tables import Tables
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,19 @@ class Schema:
     tables: Sequence[Table]
     create: Callable[[str], None]
     required: bool = False
+
+
+def schema_of(tables: Tables) -> Schema:
+    """Return the schema of an application's tables."""
+    # Registers the tables of all modules.
+    list(tables.declarations())
+    return Schema(
+        versions=tables.versions,
+        heads=tables.heads,
+        known=tables.known,
+        tables=tables.metadata.sorted_tables,
+        create=lambda url: tables.open(url).close(),
+    )
 
 
 def runtime_schema() -> Schema:

@@ -3,7 +3,7 @@
 from threadhold.tenant_data.erase import Erased, erase, plan
 from threadhold.tenant_data.errors import CannotErase, CannotExport, UnknownTenant
 from threadhold.tenant_data.export import Exported, export
-from threadhold.tenant_data.rules import RUNTIME, Rule
+from threadhold.tenant_data.rules import RUNTIME, Rule, rules_of
 
 __all__ = [
     "RUNTIME",
@@ -16,4 +16,5 @@ __all__ = [
     "erase",
     "export",
     "plan",
+    "rules_of",
 ]

@@ -1,14 +1,15 @@
 """Rules: which rows of each table are a tenant's, and what an erase does with them.
 
-A new table needs a line here, or in `tenant_rules` of the host's `Program`. Without one, exports and
-erases refuse, and `tests/integration/tenant_data` fails.
+A new table of the runtime needs a line here, and one of an application a declaration
+(`threadhold.tables`). Without it, exports and erases refuse, and `tests/integration/tenant_data` fails.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+from threadhold.tables import Tables
+
 TENANT = "tenant = :tenant"
-TENANT_ID = "tenant_id = :tenant"
 OF_THREAD = (
     "thread_id IN (SELECT CAST(threads.thread_id AS TEXT) FROM threads"
     " WHERE threads.tenant = :tenant)"
@@ -46,6 +47,25 @@ class Rule:
     files: str | None = None
     guard: str | None = None
     rebuild: str | None = None
+
+
+def rules_of(tables: Tables) -> list[Rule]:
+    """Return the rules of an application's tables, dependent tables first."""
+    found = dict(tables.declarations())
+    rules = [Rule(tables.versions, NO_ROWS)]
+    for table in reversed(tables.metadata.sorted_tables):
+        of = found[table]
+        rules += [
+            Rule(each.name, _of_tenant(each.tenant), export=False, rebuild=each.rebuild)
+            for each in of.derived
+        ]
+        where = _of_tenant(of.tenant)
+        rules.append(Rule(table.name, where, export=of.export, files=of.files, guard=of.guard))
+    return rules
+
+
+def _of_tenant(column: str | None) -> str:
+    return NO_ROWS if column is None else f"{column} = :tenant"
 
 
 RUNTIME: tuple[Rule, ...] = (

@@ -37,7 +37,7 @@ def delete_rows(conn: Connection, thread_id: UUID, tenant: str | None) -> None:
         thread_id: The thread.
         tenant: Its tenant. Without one, rows of every tenant that have this thread.
     """
-    for each in runtime.current().options.thread_tables:
+    for each in runtime.current().options.thread_tables():
         if not _exists(conn, each.name):
             continue
         statements = _Statements.of(each)

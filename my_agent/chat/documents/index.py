@@ -24,15 +24,12 @@ from sqlalchemy import (
 )
 
 from my_agent.chat.documents.chunking import Passage
-from my_agent.chat.tables import SHARED, documents, files, passages, staged, versions
+from my_agent.chat.tables import documents, files, passages, staged, versions
 from my_agent.embedding import Vectors, from_bytes, to_bytes
-from my_agent.transactions import lock
+from threadhold.tables import SHARED, lock
 
 # Vectors per read: 6 MB.
 BLOCK = 4096
-# Seconds after which the vectors of an incomplete document are deleted.
-ABANDONED = 7 * 24 * 3600.0
-
 Block = tuple[list[int], Vectors]
 
 
@@ -174,7 +171,6 @@ def add(
     """
     if point(connection, tenant, path, digest):
         return
-    drop_abandoned(connection, tenant)
     document_id = str(uuid4())
     connection.execute(
         insert(documents).values(document_id=document_id, tenant_id=tenant, digest=digest)
@@ -223,19 +219,6 @@ def stage(
         for number, vector in zip(numbers, vectors, strict=True)
     ]
     connection.execute(insert(staged), rows)
-
-
-def drop_abandoned(connection: Connection, tenant: str) -> None:
-    """Delete the vectors of documents whose last ones are older than `ABANDONED`."""
-    last = (
-        select(staged.c.digest)
-        .where(staged.c.tenant_id == tenant)
-        .group_by(staged.c.digest)
-        .having(func.max(staged.c.staged_at) < time.time() - ABANDONED)
-    )
-    connection.execute(
-        delete(staged).where(staged.c.tenant_id == tenant, staged.c.digest.in_(last))
-    )
 
 
 def staged_vectors(connection: Connection, tenant: str, digest: str) -> list[Vectors]:

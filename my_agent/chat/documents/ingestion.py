@@ -8,15 +8,18 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+
+from sqlalchemy import Connection
 
 from my_agent import embedding, parsing
 from my_agent.chat.documents import index, reading
 from my_agent.chat.documents.chunking import Passage, passages
 from my_agent.chat.settings import ChatSettings
-from my_agent.database import database
 from my_agent.embedding import Vectors
 from my_agent.parsing import Unreadable
+from my_agent.tables import tables
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
 # then reads all files again. Vectors of equal passages stay: another model needs a migration too.
@@ -82,7 +85,7 @@ def ingest(
 
     Raises:
         EmptiedFolderError: the folder has no document any more, and `emptied` is false.
-        ProductDatabaseError: the database cannot be used.
+        TablesError: the database cannot be used.
     """
     run = _Ingestion(root.resolve(), tenant)
     found = list(run.found())
@@ -106,20 +109,24 @@ def embed_and_add(
     If it is interrupted, the next call continues behind the last `STAGED` passages that it kept.
     Passages that the file's stored document has too are not embedded again.
     """
-    with database().read(tenant) as connection:
-        vectors = index.staged_vectors(connection, tenant, digest)[: len(passages)]
-        known = index.vectors_by_text(connection, tenant, path)
+
+    def stored(connection: Connection) -> tuple[list[Vectors], dict[str, Vectors]]:
+        staged = index.staged_vectors(connection, tenant, digest)[: len(passages)]
+        return staged, index.vectors_by_text(connection, tenant, path)
+
+    vectors, known = tables.read(stored, tenant)
     kept = len(vectors)
     for batch in _embedded([each.in_context for each in passages[kept:]], known):
         vectors += batch
         if len(vectors) - kept >= STAGED and len(vectors) < len(passages):
-            with database().write(tenant) as connection:
-                index.stage(connection, tenant, digest, kept + 1, vectors[kept:])
+            stage = partial(
+                index.stage, tenant=tenant, digest=digest, first=kept + 1, vectors=vectors[kept:]
+            )
+            tables.write(stage, tenant)
             kept = len(vectors)
         yield len(vectors) / len(passages)
-    with database().write(tenant) as connection:
-        embedded = dict(zip(passages, vectors, strict=True))
-        index.add(connection, tenant, path, digest, embedded)
+    embedded = dict(zip(passages, vectors, strict=True))
+    tables.write(lambda connection: index.add(connection, tenant, path, digest, embedded), tenant)
 
 
 def _embedded(texts: Sequence[str], known: dict[str, Vectors]) -> Iterator[list[Vectors]]:
@@ -149,8 +156,9 @@ class _Ingestion:
         self.report = Report()
         self._root, self._tenant = root, tenant
         self._settings = ChatSettings.from_environment()
-        with database().read(tenant) as connection:
-            self._known = index.known_files(connection, tenant, _key(root))
+        self._known = tables.read(
+            lambda connection: index.known_files(connection, tenant, _key(root)), tenant
+        )
         self._gone = set(self._known)
 
     @property
@@ -196,13 +204,15 @@ class _Ingestion:
         """Delete the files that are gone or contain no readable text any more."""
         if not self._gone:
             return
-        with database().write(self._tenant) as connection:
-            index.forget(connection, self._tenant, sorted(self._gone))
+        gone = sorted(self._gone)
+        tables.write(lambda connection: index.forget(connection, self._tenant, gone), self._tenant)
         self.report.removed = len(self._gone)
 
     def _store(self, path: Path, content: bytes, digest: str) -> Iterator[float]:
-        with database().write(self._tenant) as connection:
-            known = index.point(connection, self._tenant, _key(path), digest)
+        known = tables.write(
+            lambda connection: index.point(connection, self._tenant, _key(path), digest),
+            self._tenant,
+        )
         if not known:
             found = parsing.call(
                 passages,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
-from my_agent.row_security import secure
+from threadhold.tables import secure
 
 # Most rows of the words of a question, if all its words are common. More take too long.
 MOST_ROWS = 10_000

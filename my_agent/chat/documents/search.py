@@ -13,7 +13,7 @@ from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.vectors import VectorCache
 from my_agent.chat.documents.words import FUNCTION_WORDS, content_words, fold, words
 from my_agent.chat.settings import ChatSettings
-from my_agent.database import database
+from my_agent.tables import tables
 from my_agent.turns import Turns
 
 # Length of each list, so that a passage that is good in both can win.
@@ -45,8 +45,7 @@ NOTHING = Results([], sure=False)
 
 def has_documents(tenant: str) -> bool:
     """Return whether a tenant can read any document. Blocks."""
-    with database().read(tenant) as connection:
-        return not index.is_empty(connection, tenant)
+    return not tables.read(lambda connection: index.is_empty(connection, tenant), tenant)
 
 
 def search(question: str, tenant: str) -> Results:
@@ -62,8 +61,9 @@ def search(question: str, tenant: str) -> Results:
     # Outside the transaction: embedding takes longer than all the rest.
     vector = _embedded(question, tenant)
     cache = _cache(settings.vector_cache_bytes)
-    with database().read(tenant) as connection:
-        found, held = candidates(connection, cache, question, vector, tenant)
+    found, held = tables.read(
+        lambda connection: candidates(connection, cache, question, vector, tenant), tenant
+    )
     # Outside too: the first question of a process waits here for all ordinary questions.
     nearness = {} if vector is None else background.nearness(vector, held)
     ranked = ranking.rank(question, found, nearness, settings.passages)

@@ -3,7 +3,8 @@
 from sqlalchemy import Connection, select
 
 from my_agent.chat.state import Found
-from my_agent.chat.tables import SHARED, passages
+from my_agent.chat.tables import passages
+from threadhold.tables import SHARED
 
 NEIGHBOURS = 1
 """Passages shown on each side."""

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+
 from my_agent import parsing
 from my_agent.chat.documents import chunking, index, reading
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import digest_of, embed_and_add
 from my_agent.chat.settings import ChatSettings
-from my_agent.database import database
 from my_agent.parsing import Unreadable
+from my_agent.tables import tables
 
 FOLDER = "upload"
 PREFIX = f"{FOLDER}/"
@@ -67,11 +69,14 @@ def is_stored(tenant: str, name: str, content: bytes) -> bool:
     if len(content) > settings.document_max_bytes:
         raise Unreadable(f"it is larger than {settings.document_max_bytes:,} bytes")
     path, digest = PREFIX + name, digest_of(content)
-    with database().write(tenant) as connection:
+
+    def point(connection: Connection) -> bool:
         full = index.number_of_files(connection, tenant) >= settings.tenant_documents
         if full and not index.has_file(connection, tenant, path):
             raise TooManyDocuments(f"You have {settings.tenant_documents} documents: delete some")
         return index.point(connection, tenant, path, digest)
+
+    return tables.write(point, tenant)
 
 
 async def parse(tenant: str, name: str, content: bytes) -> list[Passage]:
@@ -106,25 +111,28 @@ def store(tenant: str, name: str, content: bytes, passages: Sequence[Passage]) -
 
 def find(tenant: str, name: str) -> Stored | None:
     """Return an upload of a tenant, or None."""
-    with database().read(tenant) as connection:
-        rows = index.listed(connection, tenant, PREFIX + name)
+    rows = tables.read(lambda connection: index.listed(connection, tenant, PREFIX + name), tenant)
     return next(map(_shown, rows), None)
 
 
 def listed(tenant: str, after: str, most: int) -> list[Stored]:
     """Return a tenant's uploads in the order of their names, behind `after`."""
-    with database().read(tenant) as connection:
-        rows = index.listed(connection, tenant, FOLDER, PREFIX + after, most)
+    rows = tables.read(
+        lambda connection: index.listed(connection, tenant, FOLDER, PREFIX + after, most), tenant
+    )
     return [_shown(row) for row in rows]
 
 
 def delete(tenant: str, name: str) -> bool:
     """Delete an upload of a tenant. Return False if there is none with this name."""
-    with database().write(tenant) as connection:
+
+    def work(connection: Connection) -> bool:
         found = index.has_file(connection, tenant, PREFIX + name)
         if found:
             index.forget(connection, tenant, [PREFIX + name])
-    return found
+        return found
+
+    return tables.write(work, tenant)
 
 
 def _shown(row: Sequence[Any]) -> Stored:

@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from my_agent import embedding
 from my_agent.chat.documents import index
 from my_agent.chat.documents.index import Block
-from my_agent.chat.tables import SHARED
 from my_agent.embedding import Vectors
+from threadhold.tables import SHARED
 
 if TYPE_CHECKING:
     import numpy as np

@@ -42,7 +42,7 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
     """Load the stored data, decide about candidates, and detect a change of website or ICP.
 
     Raises:
-        ProductDatabaseError: the database cannot be used.
+        TablesError: the database cannot be used.
     """
     tenant_id = caller(config).tenant_id
     update = _apply_snapshot(await _snapshot(tenant_id, state), state)

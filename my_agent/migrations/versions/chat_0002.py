@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from my_agent.row_security import secure
+from threadhold.tables import secure
 
 revision = "chat_0002"
 down_revision = "chat_0001"

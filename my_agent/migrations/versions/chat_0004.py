@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from my_agent.row_security import secure
+from threadhold.tables import secure
 
 revision = "chat_0004"
 down_revision = "chat_0003"

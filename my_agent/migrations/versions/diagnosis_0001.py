@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from my_agent.row_security import secure
+from threadhold.tables import secure
 
 revision = "diagnosis_0001"
 down_revision = None

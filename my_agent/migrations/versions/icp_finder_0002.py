@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from my_agent.row_security import secure
+from threadhold.tables import secure
 
 revision = "icp_finder_0002"
 down_revision = "icp_finder_0001"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from my_agent.row_security import secure
+from threadhold.tables import secure
 
 revision = "icp_finder_0004"
 down_revision = "icp_finder_0003"

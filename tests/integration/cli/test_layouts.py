@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from my_agent.chat import tables as _chat  # noqa: F401
-from my_agent.database import metadata
 from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
-from my_agent.migrations import VERSIONS
+from my_agent.tables import metadata
+from my_agent.tables import tables as graph_tables
 from tests.support import databases
 from tests.support.layouts import make_project, names
 from tests.support.processes import ROOT, environment, free_port, running
@@ -83,4 +83,4 @@ def test_several_processes_serve_the_project_without_tables_of_our_app(
         assert answer(server.url) == {"names": names()}
     made = set(databases.tables(place))
     assert "runs" in made
-    assert made & {VERSIONS, *metadata.tables} == set()
+    assert made & {graph_tables.versions, *metadata.tables} == set()

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.shared_lock import shared_lock
-from my_agent.database import ProductDatabase
+from my_agent.tables import tables
 from tests.chaos.victim import write_config
 from tests.support import databases
 from tests.support.processes import GRAPHS, Running, environment, free_port, threadhold
@@ -199,7 +199,7 @@ def test_files_and_folders_are_private(tmp_path: Path) -> None:
         path = tmp_path / "new" / "deep" / "data.db"
         opened = migrations.open_database(databases.url(path))
         opened.migrate()
-        product = ProductDatabase(databases.url(tmp_path / "other" / "product.db"))
+        product = tables.open(databases.url(tmp_path / "other" / "product.db"))
         with shared_lock(databases.url(path)):
             pass
         back_up(databases.url(path), tmp_path / "new" / "copy.db")

@@ -22,18 +22,17 @@ from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.errors import UngatedWrite
 from langgraph_runtime_sql.gate import operations, writes
 from langgraph_runtime_sql.gate.operations import Operation
-from langgraph_runtime_sql.request_context import require_admission
-from my_agent import database as product
 from my_agent.icp_finder import records
 from my_agent.icp_finder.model import Candidate, Score, Scored
 from my_agent.research import projects
 from server import operations as of_products
-from tests.support import databases
+from tests.support import databases, runtime
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
 from tests.support.products import using
 from tests.support.runtime import opened
 from tests.support.served import served
+from threadhold.tables.lent import Lent
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -515,19 +514,18 @@ async def test_write_of_a_request_that_was_not_admitted_is_refused(tmp_path: Pat
         await db.write(lambda conn: conn.now())
 
 
-async def test_write_to_a_graphs_table_that_was_not_admitted_is_refused(
-    product_database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(product, "_guard", require_admission)
-    tables = product.database()
-
+async def test_write_to_a_graphs_table_that_was_not_admitted_is_refused(tmp_path: Path) -> None:
     def write(connection: Any) -> None:
         connection.execute(text("SELECT 1"))
 
-    with writes.in_client_request():
-        with pytest.raises(UngatedWrite):
-            await tables.run(write, "acme", write=True)
-        with writes.checked(of_products.DOCUMENT_PUT):
-            await tables.run(write, "acme", write=True)
-        await tables.run(write, "acme")
-    await tables.run(write, "acme", write=True)
+    graphs = Lent()
+    async with runtime.opened(tmp_path / "data.db"):
+        with writes.in_client_request():
+            with pytest.raises(UngatedWrite):
+                await graphs.run(write, "acme", write=True)
+            with pytest.raises(UngatedWrite):
+                await asyncio.to_thread(graphs.write, write, "acme")
+            with writes.checked(of_products.DOCUMENT_PUT):
+                await graphs.run(write, "acme", write=True)
+            await graphs.run(write, "acme")
+        await graphs.run(write, "acme", write=True)

@@ -17,7 +17,6 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from my_agent import database as products
 from my_agent.diagnosis import log as diagnosis
 from my_agent.diagnosis.verify import verify
 from my_agent.icp_finder import records
@@ -35,6 +34,7 @@ from tests.support.processes import (
     running,
     threadhold,
 )
+from tests.support.products import engine, using
 
 # Seconds to wait for a process.
 PATIENCE = 120.0
@@ -252,7 +252,11 @@ async def fill_products(folder: Path) -> None:
     for path in (folder / "documents", REGISTER):
         done = CliRunner().invoke(main, ["ingest", str(path), "--database-url", file_url(folder)])
         assert done.exit_code == 0, done.output
-    products.use(file_url(folder))
+    with using(file_url(folder)):
+        await fill_finder_and_diagnosis()
+
+
+async def fill_finder_and_diagnosis() -> None:
     site: Site = {"website": "https://acme.com", "domain": "acme.com", "name": "", "about": ""}
     icp: Icp = {"industries": [], "sizes": [], "regions": ["Singapore"], "keywords": []}
     found = [
@@ -266,11 +270,9 @@ async def fill_products(folder: Path) -> None:
     await records.save_rule("local", "acme.com", "Default ICP", icp, confirmed=True)
     basis: Any = {"website": "acme.com", "customers": [], "icp": {**icp, "ratio": 1e22}}
     await records.save_discovery("local", "Default ICP", "hash", basis, found)
-    with products.database().write("local") as connection:
+    with engine().writing("local") as connection:
         diagnosis.append(connection, "local", "incident", opened())
         diagnosis.append(connection, "local", "incident", [note("é \0 \N{PILE OF POO}")] * 300)
-    products.close()
-    products.use(None)
 
 
 def answers(api: httpx.Client) -> dict[str, Any]:
@@ -424,13 +426,10 @@ def test_moved_documents_answer_as_before(moved: Moved, api: httpx.Client) -> No
 
 
 def test_moved_session_of_the_diagnosis_is_whole_and_continues(moved: Moved) -> None:
-    products.use(moved.target)
-    with products.database().write("local") as connection:
+    with using(moved.target), engine().writing("local") as connection:
         assert verify(connection, "local", "incident", None) == (305, True, "whole", None)
         assert diagnosis.moment(connection, "local", "incident", at_seq=260).read == 10
         assert diagnosis.append(connection, "local", "incident", [note()]).seq == 306
-    products.close()
-    products.use(None)
 
 
 def test_moved_pending_run_is_executed(moved: Moved, api: httpx.Client) -> None:

@@ -30,8 +30,8 @@ from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.errors import BadDatabaseUrl, RuntimeSqlError
 from langgraph_runtime_sql.store import sqlite_rows
-from my_agent.database import ProductDatabase
-from server.cli import main, schemas
+from my_agent.tables import tables
+from server.cli import PROGRAM, main
 from tests.support import databases
 from tests.support.checkpoints import api_settings
 from threadhold.move import (
@@ -60,7 +60,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a file with a few rows of each kind, which tests copy."""
     path = tmp_path_factory.mktemp("filled") / "data.db"
     migrations.migrate(f"sqlite:///{path}")
-    ProductDatabase(f"sqlite:///{path}").close()
+    tables.open(f"sqlite:///{path}").close()
     with closing(sqlite3.connect(path)) as raw:
         saver = SqliteSaver(raw)
         for number in range(THREADS):
@@ -106,7 +106,7 @@ def target(tmp_path: Path) -> str:
 
 
 def moved(source: Path, target: str, report: Callable[[Progress], None] = lambda _: None) -> Any:
-    return move(f"sqlite:///{source}", target, schemas(), report)
+    return move(f"sqlite:///{source}", target, PROGRAM.schemas(), report)
 
 
 def change(source: Path, *statements: str) -> None:
@@ -266,12 +266,12 @@ def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
 )
 def test_wrong_kind_of_database_is_refused(source_url: str, target_url: str, message: str) -> None:
     with pytest.raises(MoveRefused, match=message):
-        move(source_url, target_url, schemas(), lambda _: None)
+        move(source_url, target_url, PROGRAM.schemas(), lambda _: None)
 
 
 def test_unknown_database_url_is_refused() -> None:
     with pytest.raises(BadDatabaseUrl):
-        move("mysql://h/a", "postgresql://h/b", schemas(), lambda _: None)
+        move("mysql://h/a", "postgresql://h/b", PROGRAM.schemas(), lambda _: None)
 
 
 def test_unreachable_target_is_reported(source: Path) -> None:

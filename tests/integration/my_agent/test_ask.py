@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from my_agent import database
 from my_agent.chat.window import PAIRS
 from server.cli import main
 from tests.support import databases
@@ -39,11 +38,7 @@ FIRST, SECOND = "How tall is Skarra Light?", "How many levels does it have?"
 def ingest(path: Path, folder: Path, *options: str) -> Result:
     """Run `python -m server ingest` on the database of the server in `folder`."""
     url = databases.url(folder / "data.db")
-    done = CliRunner().invoke(main, ["ingest", str(path), "--database-url", url, *options])
-    if done.exit_code == 0:
-        database.close()
-    database.use(None)
-    return done
+    return CliRunner().invoke(main, ["ingest", str(path), "--database-url", url, *options])
 
 
 def echo(received: Received) -> Reply:

@@ -20,8 +20,8 @@ from my_agent.chat.failures import EmptyAnswerError, LateAnswerError, RefusedAns
 from my_agent.chat.graph import graph
 from my_agent.chat.rewriting import clean
 from my_agent.chat.window import PAIRS
-from my_agent.database import database
 from my_agent.endpoint import ModelCallError
+from my_agent.tables import tables
 from tests.support.openai_replies import Answer, Failure, Reply, rate_limited, say
 from tests.support.openai_server import OpenAIServer, Received
 
@@ -75,14 +75,22 @@ def test_first_questions_of_a_process_embed_ordinary_ones_once_and_outside_of_tr
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Postgres ends transactions that are idle for ten seconds, and a slow machine needs longer."""
-    held, asked = [], []
-    embed = embedding.of_question
+    held, asked, reading = [], [], []
+    embed, read = embedding.of_question, tables.read
+
+    def counted(work: Any, tenant: str | None = None) -> Any:
+        reading.append(work)
+        try:
+            return read(work, tenant)
+        finally:
+            reading.remove(work)
 
     def of_question(text: str) -> Any:
-        held.append(database().engine.pool.checkedout())  # type: ignore[attr-defined]
+        held.append(len(reading))
         asked.append(text)
         return embed(text)
 
+    monkeypatch.setattr(tables, "read", counted)
     monkeypatch.setattr(embedding, "of_question", of_question)
     background._questions.cache_clear()
     assert search(STANDING, "acme").passages
@@ -421,18 +429,18 @@ async def test_tenant_without_documents_gets_no_rewrite(model_endpoint: OpenAISe
     from sqlalchemy import update
 
     from my_agent.chat.tables import passages
-    from my_agent.database import database
-    from my_agent.transactions import SHARED
+    from tests.support.products import engine
+    from threadhold.tables import SHARED
 
     model_endpoint.enqueue(say("Ada."), say("In 1815."))
-    with database().write(SHARED) as connection:
+    with engine().writing(SHARED) as connection:
         connection.execute(update(passages).values(tenant_id="globex"))
     try:
         talk = Talk("initech")
         await talk.ask("Who?")
         state = await talk.ask("When was she born?")
     finally:
-        with database().write(SHARED) as connection:
+        with engine().writing(SHARED) as connection:
             connection.execute(update(passages).values(tenant_id=""))
     assert (state["main_question"], state["passages"]) == ("When was she born?", [])
     assert len(model_endpoint.bodies) == 2

@@ -20,9 +20,11 @@ from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import EmptiedFolderError, Report, ingest
 from my_agent.chat.documents.search import has_documents, search
 from my_agent.chat.documents.vectors import BYTES, VectorCache, nearest
-from my_agent.chat.tables import SHARED, documents, files, passages, staged, versions
-from my_agent.database import database
+from my_agent.chat.tables import ABANDONED, documents, files, passages, staged, versions
+from my_agent.tables import tables
 from my_agent.turns import Turns
+from tests.support.products import engine
+from threadhold.tables import SHARED
 
 pytestmark = pytest.mark.usefixtures("product_database")
 
@@ -34,7 +36,7 @@ VELHO = "# Farol Velho\n\nO farol tem quatro níveis.\n"
 def empty() -> Iterator[None]:
     """Clear the index before each test."""
     yield
-    with database().write(SHARED) as connection:
+    with engine().writing(SHARED) as connection:
         connection.execute(delete(documents))
         connection.execute(delete(versions))
 
@@ -56,7 +58,7 @@ def counts(report: Report) -> tuple[int, int, int, int, int]:
 def texts(tenant: str = SHARED) -> list[str]:
     """Return the tenant's own passages."""
     wanted = select(passages.c.text).where(passages.c.tenant_id == tenant)
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         return sorted(connection.scalars(wanted))
 
 
@@ -66,7 +68,7 @@ def found(question: str, tenant: str = "acme") -> list[str]:
 
 def words(question: str, tenant: str = "acme") -> list[str]:
     """Return the passages that keyword search alone finds."""
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         ids = keywords.find(connection, question, tenant, 10)
         known = index.fetch(connection, tenant, ids)
     return [known[each].text for each in ids]
@@ -91,13 +93,13 @@ def test_passages_keep_title_and_section(folder: Path) -> None:
 
 def test_only_changed_files_are_embedded_again(folder: Path) -> None:
     ingest(folder, SHARED)
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         before = index.version(connection, SHARED)
     (folder / "skarra.md").write_text("# Skarra Light\n\nIt burned down.\n")
     assert counts(ingest(folder, SHARED)) == (0, 1, 1, 0, 1)
     assert texts() == ["It burned down.", "O farol tem quatro níveis."]
     assert words("paraffin") == []
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         assert index.version(connection, SHARED) != before
 
 
@@ -266,7 +268,7 @@ def test_ingestion_continues_within_a_document(
     monkeypatch.setattr(embedding, "of_passages", noted)
     assert ingest(folder / "long.md", SHARED).added == 1
     assert len(embedded) == 2 and len(texts()) == 10
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         assert connection.scalar(select(func.count()).select_from(staged)) == 0
 
 
@@ -294,7 +296,7 @@ def test_tenants_cannot_read_each_others_documents(folder: Path, tmp_path: Path)
     for stranger in ("initech", SHARED, "acme' OR 1=1 --", "%", "ACME"):
         assert found(question, stranger) == [everybodys]
         assert words("levels", stranger) == [everybodys]
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         ids = list(connection.scalars(select(passages.c.passage_id)))
         assert len(index.fetch(connection, "initech", ids)) == 1
 
@@ -354,7 +356,7 @@ def test_keywords_ignore_accents_and_endings(folder: Path) -> None:
 @pytest.mark.only("postgresql")
 def test_words_of_other_tenants_are_hidden_and_the_index_serves_them(folder: Path) -> None:
     ingest(folder, "acme")
-    with database().write("acme") as connection:
+    with engine().writing("acme") as connection:
         document = connection.scalar(select(documents.c.document_id))
         connection.execute(
             text(
@@ -364,7 +366,7 @@ def test_words_of_other_tenants_are_hidden_and_the_index_serves_them(folder: Pat
             ),
             {"document": document},
         )
-    with database().write("acme") as connection:
+    with engine().writing("acme") as connection:
         connection.execute(text("ANALYZE chat_word"))
         asked = {"words": ["paraffin"], "worths": [1.0], "tenant": "acme", "most": 30, "least": 1}
         find = f"EXPLAIN {postgres_words._FIND}"
@@ -380,11 +382,11 @@ def test_words_of_other_tenants_are_hidden_and_the_index_serves_them(folder: Pat
             assert "Index Cond" in plan
             assert "Seq Scan" not in plan
         assert keywords.find(connection, "paraffin", "acme", 5) != []
-    with database().read("other") as connection:
+    with engine().reading("other") as connection:
         assert connection.scalar(text("SELECT count(*) FROM chat_word")) == 0
         # Even a statement that names another tenant finds nothing.
         assert keywords.find(connection, "paraffin", "acme", 5) == []
-    with database().write("acme") as connection:
+    with engine().writing("acme") as connection:
         connection.execute(delete(documents))
         assert connection.scalar(text("SELECT count(*) FROM chat_word")) == 0
 
@@ -394,7 +396,7 @@ def test_words_that_are_all_common_find_the_passages_with_all_of_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ingest(folder, "acme")
-    with database().read("acme") as connection:
+    with engine().reading("acme") as connection:
         monkeypatch.setattr(keywords, "COMMON", 0)
         (found,) = keywords.find(connection, "paraffin lamp", "acme", 5)
         assert "paraffin" in index.fetch(connection, "acme", [found])[found].text
@@ -421,7 +423,7 @@ def test_changed_document_embeds_only_its_new_passages(
     path.write_text("".join(["# Long\n\n", *sections, *sections[5:]]))
     ingest(path, "acme")
     assert ["New text" in each for each in embedded] == [True]
-    with database().read("acme") as connection:
+    with engine().reading("acme") as connection:
         ids, vectors = next(index.blocks(connection, "acme"))
         found = index.fetch(connection, "acme", ids)
         expected = of_passages([found[each].in_context for each in ids])
@@ -431,21 +433,18 @@ def test_changed_document_embeds_only_its_new_passages(
             assert vector @ other > 0.999
 
 
-def test_vectors_of_abandoned_documents_are_deleted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_abandoned_documents_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     half = [embedding.of_question("half")]
-    with database().write("acme") as connection:
+    with engine().writing("acme") as connection:
         index.stage(connection, "acme", "old", 1, half)
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + index.ABANDONED + 10)
-    with database().write("acme") as connection:
+    monkeypatch.setattr(time, "time", lambda: now + ABANDONED + 10)
+    with engine().writing("acme") as connection:
         index.stage(connection, "acme", "new", 1, half)
-    ingest(folder, "acme")
-    with database().write("acme") as connection:
+    tables.write(tables.expire, SHARED)
+    with engine().writing("acme") as connection:
         assert connection.scalars(select(staged.c.digest)).all() == ["new"]
         connection.execute(delete(staged))
-        index.forget(connection, "acme", list(index.known_files(connection, "acme", "/")))
 
 
 def test_question_in_another_language_finds_passage(folder: Path) -> None:
@@ -466,12 +465,12 @@ def fill(tenant: str, path: str, made: list[embedding.Vectors]) -> None:
     content = {
         Passage(number, path, "", f"{path} {number}"): vector for number, vector in enumerate(made)
     }
-    with database().write(SHARED) as connection:
+    with engine().writing(SHARED) as connection:
         index.add(connection, tenant, path, path, content)
 
 
 def nearest_ids(cache: VectorCache, question: embedding.Vectors, tenant: str) -> list[int]:
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         return nearest(connection, cache, question, tenant, 5)
 
 
@@ -483,7 +482,7 @@ def test_cache_gives_same_results_as_table(
     fill("acme", "a", made[:30])
     fill(SHARED, "b", made[30:])
     question = vectors(1, rng)[0]
-    with database().read(SHARED) as connection:
+    with engine().reading(SHARED) as connection:
         order = select(passages.c.passage_id).order_by(passages.c.passage_id)
         ids = list(connection.scalars(order))
     by_hand = sorted(zip(ids, made, strict=True), key=lambda each: -float(each[1] @ question))
@@ -522,7 +521,7 @@ def test_cached_vectors_are_not_read_again(
     nearest_ids(cache, question, "acme")
     assert len(read) == 2
     # Deleted passages are not found, and leave the memory when there are many.
-    with database().write("acme") as connection:
+    with engine().writing("acme") as connection:
         index.forget(connection, "acme", ["a"])
     assert len(nearest_ids(cache, question, "acme")) == 1
     assert cache.bytes == BYTES
@@ -537,7 +536,7 @@ def test_bits_find_the_nearest_of_many(rng: random.Random, monkeypatch: pytest.M
     for vector in made[:20]:
         noisy = vector + 0.5 * vectors(1, rng)[0]
         best = max(range(400), key=lambda each: float(made[each] @ noisy))
-        with database().read("acme") as connection:
+        with engine().reading("acme") as connection:
             found = index.fetch(connection, "acme", nearest_ids(cache, noisy, "acme")[:1])
         hits += [each.text for each in found.values()] == [f"a {best}"]
     assert hits == 20
@@ -556,7 +555,7 @@ def test_full_text_index_matches_the_passages(folder: Path) -> None:
     ingest(folder, SHARED)
     (folder / "skarra.md").write_text("# Other\n\nOther words.")
     ingest(folder, SHARED)
-    with database().write(SHARED) as connection:
+    with engine().writing(SHARED) as connection:
         if connection.dialect.name == "sqlite":
             check = "INSERT INTO chat_passage_words (chat_passage_words) VALUES ('integrity-check')"
             connection.execute(text(check))

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
-from my_agent import database as product
 from my_agent.diagnosis import log
 from my_agent.diagnosis.fold import replay
 from my_agent.diagnosis.graph import graph
@@ -26,6 +25,7 @@ from tests.support.openai_replies import say_json
 from tests.support.openai_server import OpenAIServer, Received
 from tests.support.policy import SECRET, Member, member
 from tests.support.processes import ROOT, Running
+from tests.support.products import engine
 from tests.support.served import Event, served
 from tests.support.tutor import NO_MODEL, of_endpoint
 
@@ -487,7 +487,7 @@ def test_replayed_events_equal_the_live_state_after_any_conversation(
         for each in said:
             sent: Any = {"messages": [{"role": "user", "content": each}]}
             done = await worker.ainvoke(sent, thread)
-            with product.database().read("local") as connection:
+            with engine().reading("local") as connection:
                 events = list(log.stream(connection, "local", str(number)))
                 assert log.moment(connection, "local", str(number)).state == done["diagnosis"]
             assert replay(events) == done["diagnosis"]

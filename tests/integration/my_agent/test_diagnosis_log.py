@@ -19,8 +19,6 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import DBAPIError
 
-from my_agent import database as product
-from my_agent.database import ProductDatabase
 from my_agent.diagnosis import following, log, snapshots
 from my_agent.diagnosis.events import Event, EventRefused, New, dumps
 from my_agent.diagnosis.fold import FOLD, replay
@@ -32,6 +30,8 @@ from my_agent.diagnosis.verify import verify
 from tests.support import databases
 from tests.support.diagnosis import chained, evidence, note, opened, result
 from tests.support.processes import ROOT
+from tests.support.products import engine
+from threadhold.tables import Engine
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -40,8 +40,8 @@ DAY = 86_400_000_000
 
 
 @pytest.fixture(scope="module")
-def store(product_database: str) -> ProductDatabase:
-    return product.database()
+def store(product_database: str) -> Engine:
+    return engine()
 
 
 @pytest.fixture
@@ -50,32 +50,32 @@ def session() -> str:
 
 
 @pytest.fixture
-def append(store: ProductDatabase, session: str) -> Callable[..., Moment]:
+def append(store: Engine, session: str) -> Callable[..., Moment]:
     def write(*new: New, **options: object) -> Moment:
-        with store.write(TENANT) as connection:
+        with store.writing(TENANT) as connection:
             return log.append(connection, TENANT, session, new, **options)  # type: ignore[arg-type]
 
     return write
 
 
-def now(store: ProductDatabase, session: str, **when: int) -> Moment:
-    with store.read(TENANT) as connection:
+def now(store: Engine, session: str, **when: int) -> Moment:
+    with store.reading(TENANT) as connection:
         return moment(connection, TENANT, session, **when)
 
 
-def stored(store: ProductDatabase, session: str) -> list[Event]:
-    with store.read(TENANT) as connection:
+def stored(store: Engine, session: str) -> list[Event]:
+    with store.reading(TENANT) as connection:
         return list(log.stream(connection, TENANT, session))
 
 
-def snapshot_numbers(store: ProductDatabase, session: str) -> list[int]:
-    with store.read(TENANT) as connection:
+def snapshot_numbers(store: Engine, session: str) -> list[int]:
+    with store.reading(TENANT) as connection:
         query = text("SELECT seq FROM diagnosis_sessions WHERE session_id = :s ORDER BY seq")
         return list(connection.execute(query, {"s": session}).scalars())
 
 
-def change(store: ProductDatabase, statement: str, session: str, tenant: str = TENANT) -> int:
-    with store.write(tenant) as connection:
+def change(store: Engine, statement: str, session: str, tenant: str = TENANT) -> int:
+    with store.writing(tenant) as connection:
         return connection.execute(text(statement), {"s": session}).rowcount
 
 
@@ -92,7 +92,7 @@ def change(store: ProductDatabase, statement: str, session: str, tenant: str = T
     ],
 )
 def test_events_are_never_changed(
-    store: ProductDatabase, append: Callable[..., Moment], session: str, statement: str
+    store: Engine, append: Callable[..., Moment], session: str, statement: str
 ) -> None:
     append(*opened())
     before = stored(store, session)
@@ -103,7 +103,7 @@ def test_events_are_never_changed(
 
 @pytest.mark.only("sqlite")
 def test_replacing_an_event_is_refused(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     # Only SQLite has INSERT OR REPLACE, which deletes without a trigger.
     append(*opened())
@@ -118,7 +118,7 @@ def test_replacing_an_event_is_refused(
 
 
 @pytest.mark.only("postgresql")
-def test_truncating_events_is_refused(store: ProductDatabase) -> None:
+def test_truncating_events_is_refused(store: Engine) -> None:
     with pytest.raises(DBAPIError, match="never changed"):
         change(store, "TRUNCATE diagnosis_events", "")
 
@@ -135,7 +135,7 @@ def test_truncating_events_is_refused(store: ProductDatabase) -> None:
     ids=["gap", "double", "zero", "earlier", "other chain"],
 )
 def test_event_that_does_not_follow_is_refused_by_the_database(
-    store: ProductDatabase,
+    store: Engine,
     append: Callable[..., Moment],
     session: str,
     wrong: dict[str, object],
@@ -144,7 +144,7 @@ def test_event_that_does_not_follow_is_refused_by_the_database(
     last = stored(store, session)[-1]
     row = {**last._asdict(), "data": "{}", "seq": 6, "previous": last.hash, "hash": "x"}
     row |= {"tenant_id": TENANT, "session_id": session, **wrong}
-    with pytest.raises(DBAPIError), store.write(TENANT) as connection:
+    with pytest.raises(DBAPIError), store.writing(TENANT) as connection:
         connection.execute(insert(table).values(row))
     assert now(store, session).seq == 5
 
@@ -153,7 +153,7 @@ def test_event_that_does_not_follow_is_refused_by_the_database(
 
 
 def test_bug_failed_append_leaves_a_permanent_gap(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened())
     # The second event does not fit, so that the first is not stored either.
@@ -164,7 +164,7 @@ def test_bug_failed_append_leaves_a_permanent_gap(
         log.append(connection, TENANT, session, [note("lost")])
         raise InterruptedError
 
-    with pytest.raises(InterruptedError), store.write(TENANT) as connection:
+    with pytest.raises(InterruptedError), store.writing(TENANT) as connection:
         fail(connection)
     append(note("kept"))
     assert [each.seq for each in stored(store, session)] == [1, 2, 3, 4, 5, 6]
@@ -172,7 +172,7 @@ def test_bug_failed_append_leaves_a_permanent_gap(
 
 
 def test_bug_append_of_zero_events_wedges_a_session(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     assert append().seq == 0
     assert append(expected=0, snapshot=True).seq == 0
@@ -186,13 +186,13 @@ def test_bug_append_of_zero_events_wedges_a_session(
 
 
 def test_bug_follower_skips_events_in_flight(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened())
     began, commit = threading.Event(), threading.Event()
 
     def slow() -> None:
-        with store.write(TENANT) as connection:
+        with store.writing(TENANT) as connection:
             log.append(connection, TENANT, session, [note("slow")])
             began.set()
             assert commit.wait(30)
@@ -218,7 +218,7 @@ def test_conflict_names_both_numbers(append: Callable[..., Moment]) -> None:
 
 
 def test_repeated_command_writes_nothing(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened(), command="intake 1")
     done = append(note("again"), command="intake 1")
@@ -226,9 +226,7 @@ def test_repeated_command_writes_nothing(
     assert done.state == now(store, session).state
 
 
-def test_time_never_decreases(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
-) -> None:
+def test_time_never_decreases(store: Engine, append: Callable[..., Moment], session: str) -> None:
     append(*opened(), now=2 * DAY)
     append(note("the clock stepped back"), now=DAY)
     append(note(), now=3 * DAY)
@@ -236,7 +234,7 @@ def test_time_never_decreases(
 
 
 async def test_followers_under_concurrent_writers_see_each_event_once(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     writers, each_writes = 8, 20
     append(*opened())
@@ -266,7 +264,7 @@ async def test_followers_under_concurrent_writers_see_each_event_once(
         await asyncio.gather(*(loop.run_in_executor(pool, write, n) for n in range(writers)))
     for seen in await asyncio.gather(*followers):
         assert seen == list(range(1, total + 1))
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         assert verify(connection, TENANT, session, None).equal
 
 
@@ -274,7 +272,7 @@ async def test_followers_under_concurrent_writers_see_each_event_once(
 
 
 def test_two_snapshots_are_kept_besides_those_of_each_250th_event(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened(), snapshot=True)
     for _ in range(8):
@@ -289,7 +287,7 @@ def test_two_snapshots_are_kept_besides_those_of_each_250th_event(
 
 
 def test_damaged_or_foreign_snapshot_is_skipped(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened(), snapshot=True)
     append(note(), snapshot=True)
@@ -307,18 +305,18 @@ def test_damaged_or_foreign_snapshot_is_skipped(
 
 
 @pytest.fixture(scope="module")
-def long(store: ProductDatabase) -> list[Event]:
+def long(store: Engine) -> list[Event]:
     """A session of 1,100 events in batches of all sizes, some with equal times."""
     rng = random.Random(5)
     name, at, left = "long", DAY, 1095
-    with store.write(TENANT) as connection:
+    with store.writing(TENANT) as connection:
         log.append(connection, TENANT, name, opened(), now=at)
     while left:
         size = min(left, rng.randrange(1, 120))
         left -= size
         at += rng.choice([0, 1_000_000])
         extra = [evidence(), result()] if size == 2 else [note(f"{left}")] * size
-        with store.write(TENANT) as connection:
+        with store.writing(TENANT) as connection:
             log.append(connection, TENANT, name, extra, now=at, snapshot=rng.random() < 0.5)
     return stored(store, name)
 
@@ -326,7 +324,7 @@ def long(store: ProductDatabase) -> list[Event]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(seq=st.integers(0, 1100))
 def test_state_at_an_event_equals_the_replay_of_the_events_until_then(
-    store: ProductDatabase, long: list[Event], seq: int
+    store: Engine, long: list[Event], seq: int
 ) -> None:
     found = now(store, "long", at_seq=seq)
     assert found.state == replay(long[:seq])
@@ -334,9 +332,7 @@ def test_state_at_an_event_equals_the_replay_of_the_events_until_then(
     assert found.read <= EVERY
 
 
-def test_state_at_a_time_includes_all_events_of_that_time(
-    store: ProductDatabase, long: list[Event]
-) -> None:
+def test_state_at_a_time_includes_all_events_of_that_time(store: Engine, long: list[Event]) -> None:
     for at in {each.at for each in long}:
         until = [each for each in long if each.at <= at]
         assert now(store, "long", at=at) == now(store, "long", at_seq=len(until))
@@ -347,12 +343,11 @@ def test_state_at_a_time_includes_all_events_of_that_time(
 
 KILLED = """
 import os, signal, sys
-from my_agent import database
 from my_agent.diagnosis import log, snapshots
+from my_agent.tables import tables
 from tests.support.diagnosis import note, opened
 
-database.use(sys.argv[1])
-store, session, left = database.database(), sys.argv[2], int(sys.argv[3])
+store, session, left = tables.open(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 forget = snapshots.forget_old
 
 def killed(*arguments):
@@ -366,7 +361,7 @@ def killed(*arguments):
 log.snapshots.forget_old = killed
 number = 0
 while True:
-    with store.write("acme") as connection:
+    with store.writing("acme") as connection:
         first = [] if number else opened()
         log.append(connection, "acme", session, [*first, note(), note()], snapshot=True,
                    command=f"step {number}")
@@ -377,7 +372,7 @@ while True:
 
 @pytest.mark.parametrize("step", [1, 4])
 def test_kill_between_event_and_snapshot_loses_nothing_that_was_committed(
-    store: ProductDatabase,
+    store: Engine,
     append: Callable[..., Moment],
     session: str,
     product_database: str,
@@ -398,33 +393,33 @@ def test_kill_between_event_and_snapshot_loses_nothing_that_was_committed(
     found = now(store, session)
     assert found.seq == 5 + 2 * step
     assert found.state == replay(stored(store, session))
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         assert verify(connection, TENANT, session, found.state).equal
 
 
 def test_session_of_an_earlier_version_is_read_and_continued(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     file = ROOT / "tests/unit/my_agent/diagnosis/sessions.json"
     older = json.loads(file.read_text("utf-8"))[0]
     rows = chained([tuple(each) for each in older["events"]], session)
-    with store.write(TENANT) as connection:
+    with store.writing(TENANT) as connection:
         for each in rows:
             values = {**each._asdict(), "data": dumps(each.data)}
             connection.execute(insert(table).values(tenant_id=TENANT, session_id=session, **values))
     assert append(note()).state["leading"] == "h1"
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         assert verify(connection, TENANT, session, None).equal
 
 
 def test_event_of_a_newer_version_stops_with_its_name(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened())
     last = stored(store, session)[-1]
     event = Event(6, "cause_decided", 1, {}, last.at, None, last.hash, "")
     event = event._replace(hash=log.event_hash(session, event))
-    with store.write(TENANT) as connection:
+    with store.writing(TENANT) as connection:
         values = {**event._asdict(), "data": "{}"}
         connection.execute(insert(table).values(tenant_id=TENANT, session_id=session, **values))
     with pytest.raises(UnknownEvent, match="cause_decided"):
@@ -438,20 +433,20 @@ def test_event_of_a_newer_version_stops_with_its_name(
 
 
 @pytest.fixture
-def unguarded(store: ProductDatabase, each_database: str) -> Iterator[None]:
+def unguarded(store: Engine, each_database: str) -> Iterator[None]:
     """Switch the trigger off, as an owner of the database can."""
     if each_database == "sqlite":
         query = "SELECT sql FROM sqlite_master WHERE name = 'diagnosis_events_update'"
-        with store.read(TENANT) as connection:
+        with store.reading(TENANT) as connection:
             again = connection.execute(text(query)).scalar_one()
         off = "DROP TRIGGER diagnosis_events_update"
     else:
         alter = "ALTER TABLE diagnosis_events {} TRIGGER diagnosis_events_change"
         off, again = alter.format("DISABLE"), alter.format("ENABLE")
-    with store.write(TENANT) as connection:
+    with store.writing(TENANT) as connection:
         connection.exec_driver_sql(off)
     yield
-    with store.write(TENANT) as connection:
+    with store.writing(TENANT) as connection:
         if each_database == "sqlite":
             # A connection with an older schema would say that the trigger exists.
             connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()
@@ -460,12 +455,12 @@ def unguarded(store: ProductDatabase, each_database: str) -> Iterator[None]:
 
 @pytest.mark.usefixtures("unguarded")
 def test_changed_event_breaks_the_chain(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened(), evidence(), result(), snapshot=True)
     forged = "UPDATE diagnosis_events SET data = replace(data, 'passed', 'failed')"
     assert change(store, f"{forged} WHERE session_id = :s AND seq = 7", session) == 1
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         found = verify(connection, TENANT, session, None)
     assert (found.equal, found.chain, found.seq) == (False, "broken", 6)
     assert found.difference is not None
@@ -473,10 +468,10 @@ def test_changed_event_breaks_the_chain(
 
 
 def test_forged_snapshot_and_other_live_state_are_named(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     state = append(*opened(), evidence(), result(), snapshot=True).state
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         assert verify(connection, TENANT, session, state).equal
         other = verify(connection, TENANT, session, {**state, "confidence": 0.99})
     assert other.difference == {
@@ -489,10 +484,10 @@ def test_forged_snapshot_and_other_live_state_are_named(
     forged = json.dumps({**state, "confidence": 0.99})
     row = {"s": session, "state": forged}
     row["sum"] = snapshots.checksum(session, 7, FOLD, last, forged)
-    with store.write(TENANT) as connection:
+    with store.writing(TENANT) as connection:
         statement = "UPDATE diagnosis_sessions SET state = :state, checksum = :sum"
         connection.execute(text(f"{statement} WHERE session_id = :s AND seq = 7"), row)
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         found = verify(connection, TENANT, session, None)
     assert (found.equal, found.chain) == (False, "whole")
     assert found.difference is not None
@@ -503,10 +498,10 @@ def test_forged_snapshot_and_other_live_state_are_named(
 
 
 def test_statements_see_the_tenants_own_session_alone(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened())
-    with store.write("globex") as connection:
+    with store.writing("globex") as connection:
         assert moment(connection, "globex", session).seq == 0
         log.append(connection, "globex", session, [note("theirs")])
     assert now(store, session).seq == 5
@@ -514,33 +509,36 @@ def test_statements_see_the_tenants_own_session_alone(
 
 @pytest.mark.only("postgresql")
 def test_row_level_security_hides_other_tenants_rows(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened(), snapshot=True)
     for name in ("diagnosis_events", "diagnosis_sessions"):
         count = text(f"SELECT count(*) FROM {name} WHERE session_id = :s")
         for tenant, expected in ((TENANT, True), ("globex", False), (None, False)):
-            with store.read(tenant) as connection:
+            with store.reading(tenant) as connection:
                 assert bool(connection.execute(count, {"s": session}).scalar()) is expected
-    with pytest.raises(DBAPIError, match="row-level security"), store.write("globex") as connection:
+    with (
+        pytest.raises(DBAPIError, match="row-level security"),
+        store.writing("globex") as connection,
+    ):
         log.append(connection, TENANT, f"{session} 2", [note()])
 
 
 @pytest.mark.only("postgresql")
 def test_event_before_is_found_by_the_primary_key_without_statistics(
-    store: ProductDatabase, append: Callable[..., Moment], session: str
+    store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     append(*opened(), *[note()] * 300)
     query = "EXPLAIN SELECT at FROM diagnosis_events WHERE tenant_id = 'acme' AND session_id = :s"
-    with store.read(TENANT) as connection:
+    with store.reading(TENANT) as connection:
         found = connection.execute(text(f"{query} AND seq = 200"), {"s": session}).scalars().all()
     assert "diagnosis_events_pkey" in "\n".join(found)
 
 
 def test_tables_are_in_the_database_of_this_kind(
-    store: ProductDatabase, product_database: str, each_database: str
+    store: Engine, product_database: str, each_database: str
 ) -> None:
-    assert store.engine.dialect.name == each_database
+    assert store.read(lambda connection: connection.dialect.name) == each_database
     if each_database == "postgresql":
         with psycopg.connect(product_database, options=databases.EVERYTHING) as raw:
             query = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'diagnosis_events_%'"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from my_agent import database
 from my_agent.icp_finder import made_up, register, ssic
 from my_agent.icp_finder.model import Candidate, Icp
+from my_agent.tables import tables
 from server.cli import main
 from tests.support import databases
 from tests.support.processes import ROOT
@@ -135,7 +135,7 @@ def test_twenty_thousand_rows_are_ingested(file: Path, tmp_path: Path) -> None:
 def test_other_writers_are_not_blocked_between_batches(file: Path, tmp_path: Path) -> None:
     """The server writes to the same database and waits for each transaction to end."""
     csv = write(tmp_path / "r.csv", *(f"2019{n:05}K,C,Live,62011,na" for n in range(1200)))
-    database.database()
+    tables.read(lambda connection: None)
     kept: list[int] = []
 
     def in_between(_: int) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect
 
-from my_agent import database
 from my_agent.icp_finder import (
     background,
     export,
@@ -24,8 +23,10 @@ from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Si
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.statements import run, upsert
 from my_agent.icp_finder.tables import companies
-from my_agent.transactions import SHARED
+from my_agent.tables import metadata
 from tests.support.processes import ROOT
+from tests.support.products import engine
+from threadhold.tables import SHARED
 
 RULE = "Default ICP"
 
@@ -34,10 +35,11 @@ RULE = "Default ICP"
 def empty(product_database: str) -> Iterator[None]:
     """Clear the tables after each test."""
     yield
-    with database.database().write(SHARED) as connection:
+    with engine().writing(SHARED) as connection:
         # Events of the diagnosis cannot be deleted, and nothing here writes any.
-        tables = [t for t in database.metadata.sorted_tables if not t.name.startswith("diagnosis_")]
-        for table in reversed(tables):
+        for table in reversed(metadata.sorted_tables):
+            if table.name.startswith("diagnosis_"):
+                continue
             if inspect(connection).has_table(table.name):
                 connection.execute(table.delete())
 
@@ -290,7 +292,7 @@ def of_register(number: int, name: str, code: str, what: str, **more: Any) -> di
 
 
 def keep(*rows: dict[str, Any]) -> None:
-    with database.database().write(SHARED) as connection:
+    with engine().writing(SHARED) as connection:
         upsert(connection, companies, rows)
 
 
@@ -348,7 +350,7 @@ async def test_own_company_of_tenant_replaces_shared_one() -> None:
     own = {**shared, "tenant_id": "t1", "name": "OWN"}
 
     def write() -> None:
-        with database.database().write("t1") as connection:
+        with engine().writing("t1") as connection:
             upsert(connection, companies, [own])
 
     await asyncio.to_thread(write)

@@ -1,7 +1,6 @@
 """The database of the graphs' own tables: migrations, transactions, and the server beside it."""
 
 import asyncio
-import importlib
 from pathlib import Path
 
 import psycopg
@@ -15,22 +14,15 @@ from sqlalchemy.exc import DBAPIError
 
 from langgraph_runtime_sql import migrations as runtime_migrations
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
-from my_agent import migrations
-from my_agent.database import (
-    CONNECTIONS,
-    MORE_CONNECTIONS,
-    ProductDatabase,
-    metadata,
-)
-from my_agent.transactions import ProductDatabaseError, lock
+from my_agent.tables import metadata, tables
 from tests.support import databases
 from tests.support.processes import ROOT
 from tests.support.runtime import PATIENCE
+from threadhold.tables import TablesError, engine, lock, migrating
 
 AGENTS = ROOT / "my_agent"
 
-for path in AGENTS.glob("*/tables.py"):
-    importlib.import_module(f"my_agent.{path.parent.name}.tables")
+list(tables.declarations())
 
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -44,13 +36,13 @@ def url(tmp_path: Path) -> str:
 def test_heads_of_scripts_are_the_known_ones() -> None:
     config = Config()
     config.set_main_option("script_location", str(AGENTS / "migrations"))
-    assert set(ScriptDirectory.from_config(config).get_heads()) == migrations.HEADS
+    assert set(ScriptDirectory.from_config(config).get_heads()) == tables.heads
 
 
 def test_scripts_create_the_declared_tables(url: str) -> None:
-    product = ProductDatabase(url)
+    product = tables.open(url)
     names = {table.name for table in metadata.sorted_tables}
-    with product.read() as connection:
+    with product.reading() as connection:
         context = MigrationContext.configure(connection)
         found = compare_metadata(context, metadata)
     product.close()
@@ -61,26 +53,24 @@ def test_scripts_create_the_declared_tables(url: str) -> None:
 
 
 def test_database_of_newer_version_is_rejected(url: str, tmp_path: Path) -> None:
-    product = ProductDatabase(url)
-    with product.write() as connection:
-        connection.execute(
-            text(f"CREATE TABLE IF NOT EXISTS {migrations.VERSIONS} (version_num TEXT)")
-        )
-        connection.execute(text(f"INSERT INTO {migrations.VERSIONS} VALUES ('chat_9999')"))
+    product = tables.open(url)
+    with product.writing() as connection:
+        connection.execute(text(f"CREATE TABLE IF NOT EXISTS {tables.versions} (version_num TEXT)"))
+        connection.execute(text(f"INSERT INTO {tables.versions} VALUES ('chat_9999')"))
     product.close()
-    with pytest.raises(ProductDatabaseError, match="chat_9999"):
-        ProductDatabase(url)
+    with pytest.raises(TablesError, match="chat_9999"):
+        tables.open(url)
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense"])
 def test_unsupported_database_url_is_rejected(url: str) -> None:
-    with pytest.raises(ProductDatabaseError, match="DATABASE_URL"):
-        ProductDatabase(url)
+    with pytest.raises(TablesError, match="DATABASE_URL"):
+        tables.open(url)
 
 
 async def test_it_shares_a_database_with_the_server(url: str, tmp_path: Path) -> None:
     """Whichever of the two comes first."""
-    product = ProductDatabase(url)
+    product = tables.open(url)
     await asyncio.to_thread(runtime_migrations.migrate, url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x (n INTEGER)")), write=True)
     product.close()
@@ -92,9 +82,9 @@ async def test_it_shares_a_database_with_the_server(url: str, tmp_path: Path) ->
 
 
 async def test_failed_write_is_rolled_back(url: str) -> None:
-    product = ProductDatabase(url)
+    product = tables.open(url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x (n INTEGER)")), write=True)
-    with pytest.raises(ZeroDivisionError), product.write() as connection:
+    with pytest.raises(ZeroDivisionError), product.writing() as connection:
         connection.execute(text("INSERT INTO x VALUES (1)"))
         raise ZeroDivisionError
     assert await product.run(lambda c: c.scalar(text("SELECT count(*) FROM x"))) == 0
@@ -102,7 +92,7 @@ async def test_failed_write_is_rolled_back(url: str) -> None:
 
 
 async def test_concurrent_writes_lose_no_update(url: str) -> None:
-    product = ProductDatabase(url)
+    product = tables.open(url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x AS SELECT 0 AS n")), write=True)
 
     def add(connection: Connection) -> None:
@@ -120,8 +110,8 @@ async def test_concurrent_writes_lose_no_update(url: str) -> None:
 
 @pytest.mark.only("postgresql")
 def test_session_has_the_servers_parameters(url: str) -> None:
-    product, engine = ProductDatabase(url), PostgresEngine(url)
-    with product.read() as connection, engine.open() as theirs:
+    product, server = tables.open(url), PostgresEngine(url)
+    with product.reading() as connection, server.open() as theirs:
         ours = connection.connection.driver_connection
         assert isinstance(ours, psycopg.Connection)
         assert ours.info.get_parameters() == theirs.info.get_parameters()
@@ -134,8 +124,8 @@ def test_session_has_the_servers_parameters(url: str) -> None:
 @pytest.mark.only("postgresql")
 def test_network_parameters_of_url_are_used(url: str) -> None:
     chosen = make_url(url).update_query_dict({"tcp_user_timeout": "7000", "application_name": "x"})
-    product = ProductDatabase(chosen.render_as_string(hide_password=False))
-    with product.read() as connection:
+    product = tables.open(chosen.render_as_string(hide_password=False))
+    with product.reading() as connection:
         found = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]
     product.close()
     assert (found["tcp_user_timeout"], found["application_name"]) == ("7000", "threadhold")
@@ -143,8 +133,8 @@ def test_network_parameters_of_url_are_used(url: str) -> None:
 
 @pytest.mark.only("postgresql")
 async def test_stopped_transaction_does_not_block_others(url: str) -> None:
-    stopped, other = ProductDatabase(url), ProductDatabase(url)
-    with pytest.raises(DBAPIError), stopped.write() as connection:
+    stopped, other = tables.open(url), tables.open(url)
+    with pytest.raises(DBAPIError), stopped.writing() as connection:
         lock(connection, "x")
         # The connection sends nothing more, as if its process were stopped.
         await asyncio.wait_for(other.run(lambda mine: lock(mine, "x"), write=True), PATIENCE)
@@ -155,13 +145,13 @@ async def test_stopped_transaction_does_not_block_others(url: str) -> None:
 
 @pytest.mark.only("postgresql")
 async def test_connections_are_limited(url: str) -> None:
-    product = ProductDatabase(url)
+    product = tables.open(url)
     asked = text(
         "SELECT count(*) FROM pg_stat_activity, pg_sleep(0.1)"
         " WHERE datname = current_database() AND application_name = 'threadhold'"
     )
     seen = await asyncio.gather(*(product.run(lambda c: c.scalar(asked)) for _ in range(20)))
-    assert 1 <= max(seen) <= CONNECTIONS + MORE_CONNECTIONS
+    assert 1 <= max(seen) <= engine.CONNECTIONS + engine.MORE_CONNECTIONS
     product.close()
 
 
@@ -170,18 +160,18 @@ async def test_migration_waits_for_another_and_times_out(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(url) as another:
-        another.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (migrations.VERSIONS,))
+        another.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (tables.versions,))
         with monkeypatch.context() as patch:
-            patch.setattr(migrations, "DEADLINE_SECONDS", 0.0)
-            with pytest.raises(ProductDatabaseError, match="another process has been migrating"):
-                await asyncio.to_thread(ProductDatabase, url)
-        migrating = asyncio.create_task(asyncio.to_thread(ProductDatabase, url))
+            patch.setattr(migrating, "DEADLINE_SECONDS", 0.0)
+            with pytest.raises(TablesError, match="another process has been migrating"):
+                await asyncio.to_thread(tables.open, url)
+        moving = asyncio.create_task(asyncio.to_thread(tables.open, url))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
         async with asyncio.timeout(PATIENCE):
             while another.execute(waiting).fetchone() is None:
                 await asyncio.sleep(0.02)
         another.rollback()
-        product = await migrating
-    with product.read() as connection:
-        assert migrations.revisions(connection) == migrations.HEADS
+        product = await moving
+    with product.reading() as connection:
+        assert migrating.revisions(connection, tables.versions) == tables.heads
     product.close()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from my_agent import token_budget
-from my_agent.database import database
 from my_agent.tutor import exercises, learner, practice
 from my_agent.tutor.corrections import Correction, Issue, correction
 from my_agent.user import User
@@ -15,6 +14,7 @@ from tests.support.openai_replies import Answer, say
 from tests.support.openai_server import OpenAIServer
 from tests.support.policy import Member, member
 from tests.support.processes import Running
+from tests.support.products import engine
 from tests.support.tutor import WRONG, asked, data, found, is_review, of_endpoint, teach, tutoring
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -51,18 +51,18 @@ def made(
 
 
 def store(user: User, *new: Correction, now: datetime = NOW) -> None:
-    with database().write(user.tenant_id) as connection:
+    with engine().writing(user.tenant_id) as connection:
         learner.remember(connection, user, new, now)
 
 
 def kept(user: User) -> list[learner.Mistake]:
-    with database().read(user.tenant_id) as connection:
+    with engine().reading(user.tenant_id) as connection:
         return learner.recurring(connection, user, 1000)
 
 
 def practised(user: User, text: str | None, now: datetime) -> exercises.Graded:
     [mistake] = kept(user)
-    with database().write(user.tenant_id) as connection:
+    with engine().writing(user.tenant_id) as connection:
         graded = exercises.answer(connection, user, mistake["id"], text, now)
     assert graded is not None
     return graded
@@ -119,9 +119,9 @@ def test_erasing_forgets_one_user_only(user: User) -> None:
     other = User("t1", user.user_id + "2")
     for each in (user, other):
         store(each, made("m1", "He have a dog.", "have", "has"))
-        with database().write("t1") as connection:
+        with engine().writing("t1") as connection:
             learner.change(connection, each, {"level": "B1"})
-    with database().write("t1") as connection:
+    with engine().writing("t1") as connection:
         assert learner.forget(connection, user) == 1
         assert learner.find(connection, user) == {"level": None, "native_language": None}
         assert learner.find(connection, other)["level"] == "B1"

@@ -16,19 +16,18 @@ from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.tenancy import scope
 from langgraph_runtime_sql.tenancy.scope import TenantScope
-from my_agent.database import ProductDatabase, metadata
 from my_agent.diagnosis import log as diagnosis
 from my_agent.research.tables import pages, projects
-from server.tables import product_schema
-from server.thread_tables import THREAD_TABLES
+from my_agent.tables import metadata, tables
 from tests.support import databases, runtime
 from tests.support.diagnosis import opened
 from tests.support.operations import row, rows
 from tests.support.runtime import set_options
+from threadhold.tables.lent import thread_tables
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-TABLES = {each.name for each in THREAD_TABLES}
+TABLES = {each.name for each in thread_tables()}
 # Their rows belong to a tenant; the thread is only where the work was done.
 NOT_OF_A_THREAD = {"enrichment_jobs"}
 
@@ -44,7 +43,7 @@ async def tenant(
 ) -> AsyncIterator[str | None]:
     """Open the runtime with the graphs' tables, as a server with or without tenants."""
     key = "tenant_id" if request.param else None
-    set_options(monkeypatch, tenant_key=key, thread_tables=THREAD_TABLES)
+    set_options(monkeypatch, tenant_key=key, thread_tables=thread_tables)
     with runtime.serving("echo"), scope.within(scope.EVERYTHING):
         async with runtime.opened(file):
             await runtime.register(["echo"])
@@ -59,13 +58,13 @@ async def thread(tenant: str | None, ttl: Any = None) -> UUID:
 
 def fill(file: Path, tenant: str, *threads: UUID) -> None:
     """Give each thread a research project with a page, and a session of a diagnosis."""
-    with closing(ProductDatabase(databases.url(file))) as database:
+    with closing(tables.open(databases.url(file))) as database:
         for each in map(str, threads):
             of = {"tenant_id": tenant, "project_id": each}
             times = dict.fromkeys(("created_at", "updated_at", "beat_at"), "2026-01-01")
             texts = {"question": "q", "status": "completed", "flag": "", "progress": {}}
             page = {"requested": "http://a.example", "attempts": 1, "fetched_at": "2026-01-01"}
-            with database.write(tenant) as connection:
+            with database.writing(tenant) as connection:
                 connection.execute(insert(projects).values(**of, **times, **texts))
                 connection.execute(insert(pages).values(**of, **page))
                 diagnosis.append(connection, tenant, each, opened(), snapshot=True)
@@ -75,7 +74,7 @@ def owners(file: Path) -> dict[str, set[str]]:
     """Return the threads that have rows, by table."""
     found = databases.contents(file)
     # The tenant is the first column, and the thread the second one.
-    return {each.name: {one[1].strip("'") for one in found[each.name]} for each in THREAD_TABLES}
+    return {each.name: {one[1].strip("'") for one in found[each.name]} for each in thread_tables()}
 
 
 async def _delete(thread_id: UUID) -> None:
@@ -141,7 +140,6 @@ async def test_thread_is_deleted_before_the_tables_exist(tenant: str | None, fil
 
 
 def test_every_table_with_rows_of_threads_is_named() -> None:
-    product_schema()
     found = {
         table.name
         for table in metadata.sorted_tables

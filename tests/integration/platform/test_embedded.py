@@ -327,7 +327,7 @@ def test_arguments_of_a_wrong_type_are_named(tmp_path: Path) -> None:
 wrong = dict(
     database_url=None, redis_url=5, public_url=5, n_jobs="3", grace_seconds=-1, env=["A"],
     max_body_bytes="1", max_json_depth="9", body_timeout_seconds=None, audit_retention_days="x",
-    thread_tables=5, webhook_secrets="whsec_x", old_aes_keys="not shown", authenticate=lambda: "ann",
+    webhook_secrets="whsec_x", old_aes_keys="not shown", authenticate=lambda: "ann",
     cors={"allow_origins": "*"},
 )
 said = {}
@@ -344,7 +344,7 @@ except Exception as error:
 report(**said)
 """,
     )
-    assert len(found) == 16
+    assert len(found) == 15
     for name, (kind, text) in found.items():
         assert kind == "ConfigError" and name in text, text
         assert "not shown" not in text

@@ -37,10 +37,9 @@ from langgraph_runtime_sql.tenancy import scope, tenants
 from langgraph_runtime_sql.tenancy.scope import Scope, TenantScope, label
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.tables import passages
-from my_agent.database import ProductDatabase, metadata
 from my_agent.icp_finder.tables import companies, profiles
-from my_agent.row_security import secure
-from my_agent.transactions import SHARED
+from my_agent.tables import metadata
+from my_agent.tables import tables as graph_tables
 from server.cli import main
 from tests.support import databases, products, runtime
 from tests.support.issuer import SECRET, bearer, token
@@ -48,6 +47,7 @@ from tests.support.operations import row, rows
 from tests.support.processes import GRAPHS, ROOT, Running
 from tests.support.runtime import set_options
 from tests.support.served import Api, client, served
+from threadhold.tables import SHARED, Engine, secure
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
@@ -96,8 +96,7 @@ def test_every_table_has_policies_or_is_public(tmp_path: Path) -> None:
     index = {"dims": 2, "embed": lambda texts: [[0.0, 1.0] for _ in texts]}
     with runtime.serving():
         migrations.migrate(databases.url(path), configured({"index": index}))
-    product = ProductDatabase(databases.url(path))
-    product.close()
+    graph_tables.open(databases.url(path)).close()
     with plain(path) as raw:
         tables = secured(raw)
         assert raw.execute(
@@ -361,8 +360,8 @@ async def test_system_assistants_can_be_read_but_not_changed(
 
 
 @pytest.fixture
-def product(tmp_path: Path) -> Iterator[ProductDatabase]:
-    opened = ProductDatabase(databases.url(tmp_path / "product.db"))
+def product(tmp_path: Path) -> Iterator[Engine]:
+    opened = graph_tables.open(databases.url(tmp_path / "product.db"))
     yield opened
     opened.close()
 
@@ -384,42 +383,42 @@ INSERT = (
 )
 
 
-def test_product_transaction_is_limited_to_its_tenant(product: ProductDatabase) -> None:
+def test_product_transaction_is_limited_to_its_tenant(product: Engine) -> None:
     from sqlalchemy import delete, select, update
     from sqlalchemy.exc import ProgrammingError
 
     for tenant in ("acme", "acm"):
-        with product.write(tenant) as connection:
+        with product.writing(tenant) as connection:
             connection.exec_driver_sql(INSERT, profile(tenant))
-    with product.write(SHARED) as connection:
+    with product.writing(SHARED) as connection:
         connection.exec_driver_sql(INSERT, profile(SHARED))
     everyone = select(profiles.c.tenant_id).order_by(profiles.c.tenant_id)
 
     def found(tenant: str | None) -> list[str]:
-        with product.read(tenant) as connection:
+        with product.reading(tenant) as connection:
             return list(connection.scalars(everyone))
 
     # A tenant sees its own and the shared rows; without a tenant no row is visible.
     assert (found("acme"), found("acm"), found("acme'")) == (["", "acme"], ["", "acm"], [""])
     assert found(None) == []
     assert found(SHARED) == ["", "acm", "acme"]
-    with product.write("acm") as connection:
+    with product.writing("acm") as connection:
         assert connection.execute(update(profiles).values(confirmed=False)).rowcount == 1
         assert connection.execute(delete(profiles)).rowcount == 1
     assert found(SHARED) == ["", "acme"]
     for tenant, owner in (("acm", "acme"), ("acm", SHARED), (None, "acm")):
         with (
             pytest.raises(ProgrammingError, match="row-level security"),
-            product.write(tenant) as connection,
+            product.writing(tenant) as connection,
         ):
             connection.exec_driver_sql(INSERT, {**profile(owner), "domain": "b.com"})
     # A returned connection has no tenant any more.
     assert found(None) == []
 
 
-def test_every_product_table_has_a_tenant_column(product: ProductDatabase) -> None:
+def test_every_product_table_has_a_tenant_column(product: Engine) -> None:
     assert {passages, companies, profiles} <= set(metadata.tables.values())
-    with product.read() as connection:
+    with product.reading() as connection:
         for table in metadata.tables.values():
             assert "tenant_id" in table.c
             assert connection.execute(table.select()).all() == []

@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 from my_agent.chat.documents import index
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import search
-from my_agent.database import database
 from my_agent.icp_finder import jobs, records, register
 from my_agent.icp_finder.export import latest_scores
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
-from my_agent.transactions import SHARED
+from my_agent.tables import tables
 from tests.support import databases, products, unscoped
+from threadhold.tables import SHARED
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
@@ -60,7 +60,7 @@ async def files(tenant: str) -> Any:
     def work(connection: Connection) -> Any:
         return index.known_files(connection, tenant, "/") or None
 
-    return await database().run(work, tenant)
+    return await tables.run(work, tenant)
 
 
 async def companies(tenant: str) -> Any:
@@ -122,7 +122,7 @@ async def test_statements_without_tenant_filter_see_only_their_tenant(filled: st
         await records.save_discovery(
             "acm", RULE, HASH, {"website": "x.com", "customers": [], "icp": ICP}, []
         )
-        await database().run(
+        await tables.run(
             lambda c: index.forget(c, "acm", [str(each) for each in own["files"]]),
             "acm",
             write=True,

@@ -16,8 +16,8 @@ from langgraph_runtime_sql.audit.verify import verify
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.migrations import open_database
 from my_agent.chat.tables import documents, files, passages
-from my_agent.database import ProductDatabase
 from my_agent.diagnosis import log as diagnosis
+from my_agent.tables import tables
 from server.cli import PROGRAM, main
 from tests.support import databases
 from tests.support.diagnosis import note as remark
@@ -74,12 +74,12 @@ async def path(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
                 assert (await api.http.put("/store/items", json=item)).is_success
                 gone = await api.thread(topic=f"{name} deleted")
                 assert (await api.http.delete(f"/threads/{gone}")).is_success
-    database = ProductDatabase(databases.url(folder / "data.db"))
+    database = tables.open(databases.url(folder / "data.db"))
     for name in (CANARY, OTHER):
         note = folder / f"{name}.md"
         note.write_text(f"{name} document")
         own = {"tenant_id": name, "document_id": f"{name} id"}
-        with database.write(name) as connection:
+        with database.writing(name) as connection:
             connection.execute(insert(documents).values(**own, digest=name))
             connection.execute(insert(files).values(**own, path=str(note)))
             # An upload has a name instead of a path.
@@ -194,10 +194,10 @@ async def test_after_an_erase_no_byte_is_left_and_other_tenants_and_the_audit_ch
     database.read_sync(check)
     database.close()
     # The one exception is over: the events of the other tenant cannot be deleted.
-    product = ProductDatabase(databases.url(path))
-    with product.read(OTHER) as connection:
+    product = tables.open(databases.url(path))
+    with product.reading(OTHER) as connection:
         assert diagnosis.last_seq(connection, OTHER, "incident") == 35
-    with pytest.raises(DBAPIError, match="never changed"), product.write(OTHER) as connection:
+    with pytest.raises(DBAPIError, match="never changed"), product.writing(OTHER) as connection:
         connection.exec_driver_sql("DELETE FROM diagnosis_events")
     product.close()
     listed = run("audit", "--limit", "1").output

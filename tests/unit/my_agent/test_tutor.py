@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from pydantic import ValidationError
 
-from my_agent.tutor import graph
+from my_agent.tutor.graph import graph
 from my_agent.tutor.nodes import admit, refuse
 from my_agent.tutor.review import FORMAT, InvalidReviewError, Reviewed, read, type_of
 from my_agent.tutor.settings import TutorSettings

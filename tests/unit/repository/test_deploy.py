@@ -18,7 +18,6 @@ import yaml
 
 from langgraph_runtime_sql.database.postgres.engine import READERS, SEARCHERS, URGENT, WRITERS
 from my_agent.chat.settings import ChatSettings
-from my_agent.database import CONNECTIONS, MORE_CONNECTIONS
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.models import ModelSettings
 from my_agent.research.settings import ResearchSettings
@@ -106,8 +105,8 @@ def grace(environment: dict[str, str]) -> float:
 
 
 # Connections to Postgres per process: those of its threads, the one that holds the
-# ownership of the database, two for messages between processes, and those of the graphs.
-PER_PROCESS = READERS + SEARCHERS + WRITERS + URGENT + 3 + CONNECTIONS + MORE_CONNECTIONS
+# ownership of the database, and two for messages between processes.
+PER_PROCESS = READERS + SEARCHERS + WRITERS + URGENT + 3
 # Connections that are kept for superusers, monitoring and backups.
 OTHERS = 20
 
@@ -577,9 +576,6 @@ def test_documented_connections_are_enough_for_a_cluster() -> None:
 def test_documentation_says_what_a_process_takes() -> None:
     readme = " ".join(README.split())
     assert re.findall(r"up to (\d+) connections", readme) == [str(PER_PROCESS)] * 2
-    graphs = CONNECTIONS + MORE_CONNECTIONS
-    assert f"{PER_PROCESS - graphs} of the server's own" in readme
-    assert f"and {graphs} for what the graphs keep" in readme
     assert f"takes up to {PER_PROCESS}." in (DEPLOY / "compose.yaml").read_text()
 
 

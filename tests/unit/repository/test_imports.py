@@ -47,11 +47,12 @@ PUBLIC = {
     "threadhold.operations",
     "threadhold.sessions",
     "threadhold.settings",
+    "threadhold.tables",
     "threadhold.tenant_data",
     "threadhold.users",
 }
 # What graphs import of it, which loads nothing of the platform: they run on any LangGraph server.
-FOR_GRAPHS = {"threadhold.addresses"}
+FOR_GRAPHS = {"threadhold.addresses", "threadhold.tables"}
 
 
 def normal(name: str) -> str:

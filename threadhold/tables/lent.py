@@ -1,0 +1,199 @@
+"""Lent: transactions of an application's tables on the platform's own threads and connections.
+
+So a SQLite file has one writer, which commits in groups, and Postgres one pool. The rules of the
+platform's operations apply: tenants take turns, a client's request must be admitted to write, and a
+run's operations wait for the end of an outage.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine
+from sqlalchemy.engine.interfaces import DBAPICursor
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import PoolProxiedConnection
+
+from langgraph_runtime_sql import request_context, runtime
+from langgraph_runtime_sql.database import visibility
+from langgraph_runtime_sql.database.connection import Connection as PlatformConnection
+from langgraph_runtime_sql.options import ThreadTable
+from langgraph_runtime_sql.tenancy.scope import EVERYTHING, NOTHING, Scope, TenantScope
+from threadhold.tables.tables import declared
+from threadhold.tables.transactions import SHARED, TablesError
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+EXPIRE_SECONDS = 3600.0
+_URLS = {"sqlite": "sqlite+pysqlite://", "postgresql": "postgresql+psycopg://"}
+
+
+def thread_tables() -> tuple[ThreadTable, ...]:
+    """Return the declared tables whose rows belong to threads."""
+    return tuple(
+        ThreadTable(table.name, rule.thread, rule.tenant, rule.guard)
+        for tables in declared()
+        for table, rule in tables.declarations()
+        if rule.thread is not None and rule.tenant is not None
+    )
+
+
+async def expire() -> None:
+    """Delete the rows of all declared tables that are older than their rules keep them."""
+    for tables in declared():
+        # A process that does not use the tables leaves them to those that do.
+        if tables.is_open and any(rule.keep_seconds for _, rule in tables.declarations()):
+            with request_context.own_write("expiry"):
+                await tables.run(tables.expire, SHARED, write=True)
+
+
+@asynccontextmanager
+async def expiring() -> AsyncIterator[None]:
+    """Expire rows each hour, until the end of the block."""
+    task = asyncio.create_task(_expire_regularly(), name="tables-expire")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _expire_regularly() -> None:
+    while True:
+        await asyncio.sleep(EXPIRE_SECONDS)
+        try:
+            await expire()
+        except Exception:
+            logger.exception("Rows of tables were not expired")
+
+
+class Lent:
+    """`Transactions` on the database of the running platform.
+
+    Its methods raise the errors of `Database`, and those of SQLAlchemy for a statement that is wrong.
+    """
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._preparing = threading.Lock()
+        self._local = threading.local()
+
+    def read(self, work: Callable[[Connection], T], tenant: str | None = None) -> T:
+        """Run `work` in one snapshot on a reader of the platform. Blocks."""
+        with self._job(work, tenant) as job:
+            return runtime.current().database.read_sync(job)
+
+    def write(self, work: Callable[[Connection], T], tenant: str | None = None) -> T:
+        """Run `work` on a writer of the platform; return once it is committed. Blocks."""
+        with self._job(work, tenant) as job:
+            return runtime.current().database.write_sync(job)
+
+    async def run(
+        self, work: Callable[[Connection], T], tenant: str | None = None, *, write: bool = False
+    ) -> T:
+        """Run a `read` or `write` without blocking the event loop."""
+        database = runtime.current().database
+        with self._job(work, tenant) as job:
+            return await (database.write(job) if write else database.read(job))
+
+    def alter(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which may change tables and the rows of all tenants. Blocks."""
+        with request_context.own_write("product"):
+            return self.write(work, SHARED)
+
+    @contextmanager
+    def _job(
+        self, work: Callable[[Connection], T], tenant: str | None
+    ) -> Iterator[Callable[[PlatformConnection], T]]:
+        """Yield `work` as an operation of the platform, to submit in the block.
+
+        The platform must see the driver's own error to translate it, or to run the operation again.
+        An error that it does not translate leaves the block as SQLAlchemy's.
+        """
+        failed: DBAPIError | None = None
+        if getattr(self._local, "works", False):
+            # The writer would wait for itself.
+            raise TablesError("A transaction cannot begin within another one")
+
+        def job(conn: PlatformConnection) -> T:
+            nonlocal failed
+            self._local.works = True
+            try:
+                raw = conn.raw
+                engine = self._prepared(raw, conn.dialect_name)
+                with Connection(engine, _Borrowed(raw)) as connection, connection.begin():
+                    return work(connection)
+            except DBAPIError as error:
+                failed = error
+            finally:
+                self._local.works = False
+            # Here, because raised above it would be the context of its own cause.
+            raise failed.orig or failed
+
+        with visibility.chosen(_visible(tenant)):
+            try:
+                yield job
+            except Exception as error:
+                if failed is not None and error is failed.orig:
+                    raise failed from error
+                raise
+
+    def _prepared(self, raw: Any, kind: str) -> Engine:
+        """Return the engine of SQLAlchemy for a driver's connection of this thread.
+
+        Args:
+            raw: The connection, in a transaction.
+            kind: The name of its dialect.
+        """
+        with self._preparing:
+            if self._engine is None:
+                made = create_engine(_URLS[kind], poolclass=NullPool)
+                with Connection(made, _Borrowed(raw)) as first, first.begin():
+                    made.dialect.initialize(first)
+                self._engine = made
+        # As SQLAlchemy does to a connection of its own: it gives SQLite regular expressions.
+        if getattr(self._local, "raw", None) is not raw:
+            if (prepare := self._engine.dialect.on_connect()) is not None:
+                prepare(raw)
+            self._local.raw = raw
+        return self._engine
+
+
+def _visible(tenant: str | None) -> Scope:
+    if tenant is None:
+        return NOTHING
+    return EVERYTHING if tenant == SHARED else TenantScope(tenant)
+
+
+class _Borrowed(PoolProxiedConnection):
+    """The driver's connection in a transaction of the platform, which alone ends it."""
+
+    is_valid = True
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.dbapi_connection = self.driver_connection = raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def cursor(self, *args: Any, **options: Any) -> DBAPICursor:
+        cursor: DBAPICursor = self._raw.cursor(*args, **options)
+        return cursor
+
+    def commit(self) -> None:
+        """Do nothing: the platform commits, perhaps with other operations."""
+
+    def rollback(self) -> None:
+        """Do nothing, as `commit` does."""
+
+    def close(self) -> None:
+        """Do nothing, as `commit` does."""
+
+    def invalidate(self, e: BaseException | None = None, soft: bool = False) -> None:
+        """Do nothing: the platform discards a connection that is lost."""
