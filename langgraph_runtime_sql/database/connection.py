@@ -34,9 +34,9 @@ class Limit(NamedTuple):
         """Return a limit that ends `seconds` from now."""
         return cls(time.monotonic() + seconds, SearchTimeout(seconds, advice))
 
-    def is_over(self) -> bool:
-        """Return whether the deadline has passed."""
-        return time.monotonic() > self.deadline
+    def is_over(self, grace: float = 0.0) -> bool:
+        """Return whether the deadline passed `grace` seconds ago."""
+        return time.monotonic() > self.deadline + grace
 
 
 Opener = Callable[["Connection", Sequence[tuple[str, str, str]], list[Row]], None]
@@ -204,6 +204,11 @@ class Connection:
         """
         if self._limit is not None and self._limit.is_over():
             raise self._limit.error
+
+    def overdue(self, grace: float) -> SearchTimeout | None:
+        """Return the error of a block that goes on `grace` seconds after its time limit."""
+        limit = self._limit
+        return limit.error if limit is not None and limit.is_over(grace) else None
 
     def after_commit(self, fn: Callable[[], None]) -> None:
         """Call `fn` after the commit. It must not fail or block."""

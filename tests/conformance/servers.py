@@ -85,17 +85,18 @@ def stock_server(
     name: str,
     auth: Path | None = None,
     graphs: dict[str, Any] | None = None,
+    **env: str,
 ) -> Iterator[Server]:
     """Start ``langgraph dev`` with the in-memory edition, in its own directory.
 
     The server may not be ready yet: see :func:`wait_ready`. The arguments are those of
-    :func:`write_config`.
+    :func:`write_config`, and settings of graphs.
     """
     config, port = write_config(directory, auth, graphs), free_port()
     command = [str(Path(sys.executable).with_name("langgraph")), "dev"]
     command += ["--no-browser", "--no-reload", "--allow-blocking", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", str(WORKERS)]
-    with _running(name, command, port, directory) as server:
+    with _running(name, command, port, directory, **env) as server:
         yield server
 
 
@@ -116,14 +117,16 @@ def our_server(
 
 
 @contextmanager
-def _running(name: str, command: list[str], port: int, directory: Path) -> Iterator[Server]:
+def _running(
+    name: str, command: list[str], port: int, directory: Path, **env: str
+) -> Iterator[Server]:
     url, log = f"http://127.0.0.1:{port}", directory / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=directory,
             # `langgraph dev` sets this itself; a mounted server must be told its own URL.
-            env=_environment() | {"LANGGRAPH_API_URL": url},
+            env=_environment() | {"LANGGRAPH_API_URL": url} | env,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -40,6 +40,7 @@ class Rules:
         guard: The setting that lets a trigger of the table accept deletions of a tenant, whose name
             is its value: a row of `facts` on SQLite, `threadhold.<guard>` on Postgres.
         age: The column with the time from which rows grow old: seconds since 1970, or a `UtcDateTime`.
+            The table then needs a primary key.
         keep_seconds: The age at which the server deletes rows; None: they stay.
         derived: The tables that the scripts derive from this one.
     """
@@ -67,4 +68,6 @@ def rules_of(table: Table) -> Rules:
         raise TypeError(
             f"Rules of the table {table.name} name missing columns: {', '.join(missing)}"
         )
+    if found.age is not None and not table.primary_key.columns:
+        raise TypeError(f"The table {table.name} needs a primary key: its rules have an age")
     return found

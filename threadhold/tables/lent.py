@@ -9,17 +9,18 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import StatementError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from langgraph_runtime_sql import request_context, runtime
 from langgraph_runtime_sql.database import visibility
 from langgraph_runtime_sql.database.connection import Connection as PlatformConnection
+from langgraph_runtime_sql.errors import SearchTimeout
 from langgraph_runtime_sql.options import ThreadTable
 from langgraph_runtime_sql.tenancy.scope import EVERYTHING, NOTHING, Scope, TenantScope
 from threadhold.tables.tables import declared
@@ -30,6 +31,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 EXPIRE_SECONDS = 3600.0
+# The longest transactions. Others wait for a writer; on SQLite there is one.
+WRITE_SECONDS = 10.0
+READ_SECONDS = 60.0
+_ADVICE = "Compute and wait before it, not in it, or divide it into several"
 _URLS = {"sqlite": "sqlite+pysqlite://", "postgresql": "postgresql+psycopg://"}
 
 
@@ -49,7 +54,8 @@ async def expire() -> None:
         # A process that does not use the tables leaves them to those that do.
         if tables.is_open and any(rule.keep_seconds for _, rule in tables.declarations()):
             with request_context.own_write("expiry"):
-                await tables.run(tables.expire, SHARED, write=True)
+                while await tables.run(tables.expire, SHARED, write=True):
+                    pass
 
 
 @asynccontextmanager
@@ -75,7 +81,8 @@ async def _expire_regularly() -> None:
 class Lent:
     """`Transactions` on the database of the running platform.
 
-    Its methods raise the errors of `Database`, and those of SQLAlchemy for a statement that is wrong.
+    Its methods raise the errors of `Database`, those of SQLAlchemy for a statement that is wrong, and
+    `TablesError` for a transaction that takes longer than `WRITE_SECONDS` or `READ_SECONDS`.
     """
 
     def __init__(self) -> None:
@@ -85,12 +92,12 @@ class Lent:
 
     def read(self, work: Callable[[Connection], T], tenant: str | None = None) -> T:
         """Run `work` in one snapshot on a reader of the platform. Blocks."""
-        with self._job(work, tenant) as job:
+        with self._job(work, tenant, READ_SECONDS) as job:
             return runtime.current().database.read_sync(job)
 
     def write(self, work: Callable[[Connection], T], tenant: str | None = None) -> T:
         """Run `work` on a writer of the platform; return once it is committed. Blocks."""
-        with self._job(work, tenant) as job:
+        with self._job(work, tenant, WRITE_SECONDS) as job:
             return runtime.current().database.write_sync(job)
 
     async def run(
@@ -98,37 +105,49 @@ class Lent:
     ) -> T:
         """Run a `read` or `write` without blocking the event loop."""
         database = runtime.current().database
-        with self._job(work, tenant) as job:
+        with self._job(work, tenant, WRITE_SECONDS if write else READ_SECONDS) as job:
             return await (database.write(job) if write else database.read(job))
 
     def alter(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which may change tables and the rows of all tenants. Blocks."""
-        with request_context.own_write("product"):
-            return self.write(work, SHARED)
+        """Run `work`, which may change tables and the rows of all tenants, without a limit. Blocks."""
+        with request_context.own_write("product"), self._job(work, SHARED, None) as job:
+            return runtime.current().database.write_sync(job)
 
     @contextmanager
     def _job(
-        self, work: Callable[[Connection], T], tenant: str | None
+        self, work: Callable[[Connection], T], tenant: str | None, seconds: float | None
     ) -> Iterator[Callable[[PlatformConnection], T]]:
         """Yield `work` as an operation of the platform, to submit in the block.
 
         The platform must see the driver's own error to translate it, or to run the operation again.
         An error that it does not translate leaves the block as SQLAlchemy's.
+
+        Args:
+            work, tenant: As in `Transactions`.
+            seconds: The time limit of the transaction; None: it has none.
         """
-        failed: DBAPIError | None = None
+        failed: StatementError | None = None
         if getattr(self._local, "works", False):
             # The writer would wait for itself.
             raise TablesError("A transaction cannot begin within another one")
 
         def job(conn: PlatformConnection) -> T:
+            with nullcontext() if seconds is None else conn.limited(seconds, _ADVICE):
+                result = run(conn)
+                # A function that has waited for something else has not met the limit yet.
+                conn.check_deadline()
+                return result
+
+        def run(conn: PlatformConnection) -> T:
             nonlocal failed
             self._local.works = True
             try:
                 raw = conn.raw
                 engine = self._prepared(raw, conn.dialect_name)
-                with Connection(engine, _Borrowed(raw)) as connection, connection.begin():
+                borrowed = _Borrowed(raw, conn.check_deadline)
+                with Connection(engine, borrowed) as connection, connection.begin():
                     return work(connection)
-            except DBAPIError as error:
+            except StatementError as error:
                 failed = error
             finally:
                 self._local.works = False
@@ -138,6 +157,10 @@ class Lent:
         with visibility.chosen(_visible(tenant)):
             try:
                 yield job
+            except SearchTimeout as error:
+                raise TablesError(
+                    f"The transaction was rolled back: it took more than {seconds:g} seconds. {_ADVICE}."
+                ) from error
             except Exception as error:
                 if failed is not None and error is failed.orig:
                     raise failed from error
@@ -175,14 +198,16 @@ class _Borrowed(PoolProxiedConnection):
 
     is_valid = True
 
-    def __init__(self, raw: Any) -> None:
+    def __init__(self, raw: Any, check: Callable[[], None] = lambda: None) -> None:
         self._raw = raw
+        self._check = check
         self.dbapi_connection = self.driver_connection = raw
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)
 
     def cursor(self, *args: Any, **options: Any) -> DBAPICursor:
+        self._check()
         cursor: DBAPICursor = self._raw.cursor(*args, **options)
         return cursor
 

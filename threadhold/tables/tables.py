@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import Connection, DateTime, MetaData, Table, delete
+from sqlalchemy import Connection, DateTime, MetaData, Table, delete, select, tuple_
 from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
 from threadhold.tables import migrating
@@ -23,6 +23,8 @@ from threadhold.tables.transactions import Owner, TablesError
 T = TypeVar("T")
 
 DEFAULT_URL = "sqlite:///./data/threadhold.db"
+# Old rows of a table that one transaction deletes.
+EXPIRED = 1000
 
 _declared: "WeakSet[Tables]" = WeakSet()
 _platform: Owner | None = None
@@ -166,9 +168,10 @@ class Tables:
             self._engines.clear()
 
     def expire(self, connection: Connection) -> int:
-        """Delete the rows that are older than their rules keep them; return their number.
+        """Delete rows that are older than their rules keep them; return their number.
 
-        The server calls it each hour, and an engine of its own does when it is opened.
+        A call deletes up to `EXPIRED` rows of a table, so that its transaction is short, and 0 means
+        that none is left. The server calls it each hour, and an engine of its own when it is opened.
         """
         deleted = 0
         for table, rule in self.declarations():
@@ -178,7 +181,9 @@ class Tables:
             oldest: object = time.time() - rule.keep_seconds
             if isinstance(age.type, DateTime | UtcDateTime):
                 oldest = datetime.now(UTC) - timedelta(seconds=rule.keep_seconds)
-            deleted += connection.execute(delete(table).where(age < oldest)).rowcount
+            some = select(*table.primary_key).where(age < oldest).limit(EXPIRED)
+            old = delete(table).where(tuple_(*table.primary_key).in_(some))
+            deleted += connection.execute(old).rowcount
         return deleted
 
     def _chosen(self) -> str | Owner:
@@ -191,7 +196,8 @@ class Tables:
             if isinstance(chosen, str):
                 if chosen not in self._engines:
                     self._engines[chosen] = self.open(chosen)
-                    self._engines[chosen].alter(self.expire)
+                    while self._engines[chosen].alter(self.expire):
+                        pass
                 return self._engines[chosen]
             if chosen not in self._migrated:
                 migrating.upgrade(self, chosen)

@@ -6,12 +6,13 @@ only itself, and an answered one is committed.
 """
 
 import asyncio
+import logging
 import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -37,11 +38,14 @@ from langgraph_runtime_sql.errors import (
     DatabaseOutage,
     DatabaseOverloaded,
     DatabaseState,
+    SearchTimeout,
 )
 from langgraph_runtime_sql.tenant_queue import TenantQueue
 from langgraph_runtime_sql.thread_pool import ThreadPool
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 DIALECT = sqlite_dialect.dialect(paramstyle="named")
 # Each tenant leaves one of the threads of a kind to the others.
@@ -52,17 +56,41 @@ SEARCHERS = 3
 GROUP = 64
 GROUP_SECONDS = 0.02
 BUSY_TIMEOUT_SECONDS = 5.0
+# An operation that runs on for so long after its time limit is in code that nothing interrupts.
+GRACE_SECONDS = 1.0
+WATCH_SECONDS = 0.5
 
 Connect = Callable[..., sqlite3.Connection]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
     fn: Callable[[Connection], T]
     answer: Answer[T]
     result: T | None = None
     error: BaseException | None = None
     committed: list[Callable[[], None]] = field(default_factory=list)
+
+
+class _Replaced(BaseException):
+    """Another thread writes in place of this one, which closes its connection."""
+
+    def __init__(self, raw: sqlite3.Connection) -> None:
+        self.raw = raw
+
+
+@dataclass(slots=True)
+class _Work:
+    """What the writer is at: a job of a group, whose transaction is on `raw`."""
+
+    raw: sqlite3.Connection
+    connection: Connection
+    job: _Job[Any]
+    group: list[_Job[Any]]
+
+
+def _thread(name: str, work: Callable[[], None]) -> threading.Thread:
+    return threading.Thread(target=work, name=name, daemon=True)
 
 
 @contextmanager
@@ -121,10 +149,13 @@ class SqliteEngine:
         self._opened_lock = threading.Lock()
         self._readers = ThreadPool(READERS, "sqlite-read")
         self._searchers = ThreadPool(SEARCHERS, "sqlite-search")
-        self._writer = threading.Thread(target=self._write_loop, name="sqlite-write", daemon=True)
+        self._writer = _thread("sqlite-write", self._write_loop)
+        self._watcher = _thread("sqlite-watch", self._watch)
+        self._stopped = threading.Event()
         self._closed = False
         # Guards the fields below, and wakes the writer.
         self._submitted = threading.Condition()
+        self._work: _Work | None = None
         self._urgent: deque[_Job[Any]] = deque()
         self._jobs: TenantQueue[_Job[Any]] = TenantQueue()
 
@@ -135,8 +166,42 @@ class SqliteEngine:
         return {"read": self._readers.usage(), "write": (1, min(1, writing), writing)}
 
     def start(self) -> None:
-        """Start the writer thread."""
+        """Start the writer thread, and the one that watches it."""
         self._writer.start()
+        self._watcher.start()
+
+    def _watch(self) -> None:
+        """Replace the writer if its operation goes on after its time limit."""
+        while not self._stopped.wait(WATCH_SECONDS):
+            with self._submitted:
+                if (work := self._work) is None:
+                    continue
+                if (error := work.connection.overdue(GRACE_SECONDS)) is None:
+                    continue
+                self._work = None
+                # Started before it is assigned, and before the old one can end: `stop` waits for it.
+                writer = _thread("sqlite-write", partial(self._take_over, work, error))
+                writer.start()
+                self._writer = writer
+
+    def _take_over(self, work: _Work, error: SearchTimeout) -> None:
+        """Write in place of a thread whose operation does not end. The rest of its group runs again."""
+        logger.error("Rolled back a write that did not end; its function still runs")
+        with self._opened_lock:
+            # The old thread closes it: here, that could be in the middle of a statement.
+            self._opened.remove(work.raw)
+        with suppress(sqlite3.Error):
+            # A late statement must not write outside of a transaction.
+            work.raw.execute("PRAGMA query_only = ON")
+            work.raw.execute("ROLLBACK")
+        self._repeat([job for job in work.group if job is not work.job])
+        work.job.answer.fail(error)
+        self._write_loop()
+
+    def _repeat(self, jobs: Sequence[_Job[Any]]) -> None:
+        """Queue jobs again, first and in their order: they were rolled back with another one."""
+        with self._submitted:
+            self._urgent.extendleft(_Job(job.fn, job.answer) for job in reversed(jobs))
 
     def probe(self, conn: Connection) -> None:
         """Raise unless a page can be written, and there is room for more.
@@ -172,8 +237,10 @@ class SqliteEngine:
                 return
             self._closed = True
             self._submitted.notify()
-        if self._writer.is_alive():
-            self._writer.join()
+        # The watcher may replace it meanwhile.
+        while (writer := self._writer).is_alive():
+            writer.join(WATCH_SECONDS)
+        self._stopped.set()
         self._readers.stop()
         self._searchers.stop()
         with self._opened_lock:
@@ -305,6 +372,9 @@ class SqliteEngine:
             try:
                 raw = self._begin(raw, group)
                 self._commit(raw, group)
+            except _Replaced as replaced:
+                replaced.raw.close()
+                return
             except BaseException as error:  # noqa: BLE001  # the callers' to handle
                 for job in group:
                     job.error = job.error or self._translate(error)
@@ -361,28 +431,42 @@ class SqliteEngine:
         done: list[_Job[Any]] = []
         try:
             for job in chain(list(group), self._further(group)):
-                self._run(raw, job)
+                self._run(raw, job, group)
                 if job.error is None:
                     done.append(job)
                 if not raw.in_transaction:
-                    # SQLite rolled back the whole transaction (full disk, I/O error).
-                    for lost in done:
-                        lost.error = job.error or DatabaseOverloaded()
+                    # SQLite rolled back the whole transaction (full disk, I/O error, cut off).
+                    if isinstance(job.error, SearchTimeout):
+                        group[:] = [each for each in group if each not in done]
+                        self._repeat(done)
+                    else:
+                        for lost in done:
+                            lost.error = job.error or DatabaseOverloaded()
                     done.clear()
                     raw.execute("BEGIN IMMEDIATE")
             raw.execute("COMMIT")
+        except _Replaced:
+            raise
         except BaseException:
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
             raise
 
-    def _run(self, raw: sqlite3.Connection, job: _Job[Any]) -> None:
+    def _run(self, raw: sqlite3.Connection, job: _Job[Any], group: list[_Job[Any]]) -> None:
         connection = Connection(raw, DIALECT)
         raw.execute("SAVEPOINT operation")
+        self._work = work = _Work(raw, connection, job, group)
+        error: BaseException | None = None
         try:
             job.result = job.fn(connection)
             job.committed = connection.committed()
-        except BaseException as error:  # noqa: BLE001  # the caller's to handle
+        except BaseException as raised:  # noqa: BLE001  # the caller's to handle
+            error = raised
+        with self._submitted:
+            if self._work is not work:
+                raise _Replaced(raw)
+            self._work = None
+        if error is not None:
             job.error = self._translate(error)
             if raw.in_transaction:
                 raw.execute("ROLLBACK TO operation")

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,17 +14,21 @@ from sqlalchemy import Column, Connection, Float, Table, Text, insert, inspect, 
 from sqlalchemy.exc import DatabaseError, IntegrityError, InvalidRequestError
 
 from langgraph_runtime_sql import process
+from langgraph_runtime_sql.database.sqlite import engine
 from langgraph_runtime_sql.errors import OtherTenants, RuntimeSqlError
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.tenancy import scope
 from tests.support import databases, runtime
 from tests.support.operations import row, rows
-from threadhold.tables import SHARED, Tables, TablesError, lend, lock, rules
+from threadhold.tables import SHARED, Tables, TablesError, lend, lent, lock, rules
+from threadhold.tables import tables as declared_tables
 from threadhold.tables.lent import Lent, expire, thread_tables
 from threadhold.tenant_data import rules_of
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+EACH = "SELECT 'acme', i FROM n"
 SCRIPT = """
 import sqlalchemy as sa
 from alembic import op
@@ -75,6 +80,11 @@ async def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 def order(shop: Tables, owner: str, number: str, **values: Any) -> Any:
     return insert(shop.metadata.tables["shop_order"]).values(owner=owner, number=number, **values)
+
+
+def repeat(connection: Connection) -> None:
+    while True:
+        connection.execute(text("SELECT 1"))
 
 
 def numbers(shop: Tables, tenant: str | None) -> list[str]:
@@ -153,6 +163,135 @@ async def test_transaction_within_another_one_is_refused(shop: Tables, platform:
             )
 
 
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End long transactions at once."""
+    monkeypatch.setattr(lent, "WRITE_SECONDS", 0.5)
+    monkeypatch.setattr(lent, "READ_SECONDS", 0.5)
+    monkeypatch.setattr(engine, "GRACE_SECONDS", 0.1)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("write", [True, False])
+async def test_transaction_with_too_many_statements_is_cut_off(
+    shop: Tables, platform: Path, write: bool
+) -> None:
+    """One without an end, and short ones without a last one."""
+
+    def endless(connection: Connection) -> None:
+        connection.execute(text(f"{ENDLESS} SELECT count(*) FROM n"))
+
+    for work in (endless, repeat):
+        with pytest.raises(TablesError, match=r"rolled back.* 0\.5 seconds"):
+            async with asyncio.timeout(runtime.PATIENCE):
+                await shop.run(work, "acme", write=write)
+    await shop.run(lambda c: c.execute(order(shop, "globex", "next")), "globex", write=True)
+    assert "next" in numbers(shop, "globex")
+
+
+@pytest.mark.usefixtures("soon")
+async def test_transaction_that_does_not_end_stops_no_other_tenant(
+    shop: Tables, platform: Path
+) -> None:
+    """Its function waits in Python, where nothing can interrupt it."""
+    holds, ends, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def stuck(connection: Connection) -> None:
+        connection.execute(order(shop, "acme", "stuck"))
+        raw = connection.connection.driver_connection
+        holds.set()
+        try:
+            ends.wait()
+            with suppress(Exception):
+                raw.execute("INSERT INTO shop_order (owner, number) VALUES ('acme', 'late')")
+            repeat(connection)
+        finally:
+            ended.set()
+
+    numbers(shop, "acme")
+    writing = asyncio.create_task(shop.run(stuck, "acme", write=True))
+    async with asyncio.timeout(runtime.PATIENCE):
+        await asyncio.to_thread(holds.wait)
+        for number in ("1", "2"):
+            await shop.run(
+                lambda c, n=number: c.execute(order(shop, "globex", n)), "globex", write=True
+            )
+        # The platform writes, too.
+        await row(Threads.put(None, uuid4(), metadata={"tenant_id": "globex"}, if_exists="raise"))
+        if databases.kind() == "sqlite":
+            # Its caller has an answer although the function has not ended.
+            with pytest.raises(TablesError, match="rolled back"):
+                await asyncio.shield(writing)
+        ends.set()
+        with pytest.raises(TablesError, match="rolled back"):
+            await writing
+        await asyncio.to_thread(ended.wait)
+    # Of all tenants.
+    assert numbers(shop, SHARED) == ["1", "2"]
+
+
+@pytest.mark.usefixtures("soon")
+# On Postgres each transaction has a connection of its own.
+@pytest.mark.only("sqlite")
+@pytest.mark.parametrize("is_interrupted", [True, False])
+async def test_group_of_a_transaction_without_end_loses_nothing(
+    shop: Tables, platform: Path, is_interrupted: bool
+) -> None:
+    """What the writer has run in the same group is not committed, so it runs again.
+
+    SQLite rolls back a whole transaction when a statement that writes is interrupted.
+    """
+    begun, goes, ends = threading.Event(), threading.Event(), threading.Event()
+
+    def first(connection: Connection) -> None:
+        begun.set()
+        goes.wait()
+        connection.execute(order(shop, "acme", "first"))
+
+    def lasting(connection: Connection) -> None:
+        if is_interrupted:
+            connection.execute(text(f"INSERT INTO shop_order (owner, number) {ENDLESS} {EACH}"))
+        ends.wait()
+
+    numbers(shop, "acme")
+    async with asyncio.timeout(runtime.PATIENCE):
+        kept = asyncio.create_task(shop.run(first, "acme", write=True))
+        await asyncio.to_thread(begun.wait)
+        lost = asyncio.create_task(shop.run(lasting, "acme", write=True))
+        after = asyncio.create_task(
+            shop.run(lambda c: c.execute(order(shop, "acme", "after")), "acme", write=True)
+        )
+        await asyncio.sleep(0)
+        goes.set()
+        await asyncio.gather(kept, after)
+        with pytest.raises(TablesError, match="rolled back"):
+            await lost
+        ends.set()
+    assert sorted(numbers(shop, "acme")) == ["after", "first"]
+
+
+async def test_cancelled_caller_leaves_a_whole_transaction(shop: Tables, platform: Path) -> None:
+    """The function has begun, so it ends: all of it is stored."""
+    begun, goes = threading.Event(), threading.Event()
+
+    def work(connection: Connection) -> None:
+        connection.execute(order(shop, "acme", "1"))
+        begun.set()
+        goes.wait()
+        connection.execute(order(shop, "acme", "2"))
+
+    numbers(shop, "acme")
+    writing = asyncio.create_task(shop.run(work, "acme", write=True))
+    async with asyncio.timeout(runtime.PATIENCE):
+        await asyncio.to_thread(begun.wait)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        goes.set()
+        await process.current().database.wait_for_writes()
+    assert numbers(shop, "acme") == ["1", "2"]
+
+
 @pytest.mark.only("postgresql")
 async def test_declared_table_has_policies_on_its_own_tenant_column(
     shop: Tables, platform: Path
@@ -173,19 +312,21 @@ async def test_declared_table_has_policies_on_its_own_tenant_column(
 
 
 async def test_rows_go_with_their_thread_and_when_they_are_old(
-    shop: Tables, platform: Path
+    shop: Tables, platform: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(declared_tables, "EXPIRED", 1)
     made = await row(Threads.put(None, uuid4(), metadata={"tenant_id": "acme"}, if_exists="raise"))
     thread = str(made["thread_id"])
 
     def fill(connection: Connection) -> None:
         connection.execute(order(shop, "acme", "of thread", thread=thread))
-        connection.execute(order(shop, "acme", "old", placed=time.time() - 3700))
+        for number in ("old", "older"):
+            connection.execute(order(shop, "acme", number, placed=time.time() - 3700))
         connection.execute(order(shop, "acme", "new", placed=time.time() - 3500))
 
     await shop.run(fill, "acme", write=True)
     await rows(Threads.delete(None, UUID(thread)))
-    assert sorted(numbers(shop, "acme")) == ["new", "old"]
+    assert sorted(numbers(shop, "acme")) == ["new", "old", "older"]
     await expire()
     assert numbers(shop, "acme") == ["new"]
     assert [(rule.table, rule.where) for rule in rules_of(shop)] == [
@@ -214,4 +355,10 @@ async def test_own_engine_expires_rows_when_it_opens(shop: Tables, tmp_path: Pat
 def test_rules_of_a_missing_column_are_refused(shop: Tables) -> None:
     Table("shop_wrong", shop.metadata, Column("owner", Text, primary_key=True))
     with pytest.raises(TypeError, match="shop_wrong name missing columns: tenant_id"):
+        list(shop.declarations())
+
+
+def test_old_rows_need_a_primary_key(shop: Tables) -> None:
+    Table("shop_log", shop.metadata, Column("at", Float), info=rules(tenant=None, age="at"))
+    with pytest.raises(TypeError, match="shop_log needs a primary key"):
         list(shop.declarations())

@@ -5,6 +5,7 @@ import-linter does not know yet, and the rules that only running code can show.
 """
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -288,7 +289,13 @@ def test_sqlite_server_imports_no_unneeded_library(tmp_path: Path) -> None:
     assert run_python(code) == "[] True"
 
 
-@pytest.mark.parametrize("module", sorted(FOR_GRAPHS))
+GRAPHS = {
+    each["path"].removeprefix("./").partition(".py:")[0].replace("/", ".")
+    for each in json.loads((ROOT / "langgraph.json").read_text())["graphs"].values()
+}
+
+
+@pytest.mark.parametrize("module", sorted(FOR_GRAPHS | GRAPHS))
 def test_what_graphs_import_loads_no_platform_and_sets_no_environment(module: str) -> None:
     code = (
         f"import os, sys; before = dict(os.environ); import {module}\n"
@@ -300,10 +307,15 @@ def test_what_graphs_import_loads_no_platform_and_sets_no_environment(module: st
     assert run_python(code) == "[]"
 
 
-def test_importing_the_graphs_needs_no_server() -> None:
+def test_transactions_of_graphs_load_no_platform_and_set_no_environment(tmp_path: Path) -> None:
     code = (
-        "import sys, my_agent.chat.graph\n"
-        "print([name for name in sys.modules"
-        " if name.split('.')[0] in ('langgraph_api', 'langgraph_runtime_sql', 'starlette')])"
+        "import os, sys; before = dict(os.environ)\n"
+        "from my_agent.tables import tables\n"
+        f"tables.use('sqlite:///{tmp_path}/data.db')\n"
+        "tables.write(lambda connection: None, 'acme')\n"
+        "assert os.environ == before, set(os.environ.items()) ^ set(before.items())\n"
+        "print([name for name in sys.modules if name.split('.')[0] in"
+        " ('langgraph_api', 'langgraph_runtime', 'langgraph_runtime_sql')"
+        " or name == 'threadhold.platform'])"
     )
     assert run_python(code) == "[]"
