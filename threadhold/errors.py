@@ -18,6 +18,7 @@ from langgraph_runtime_sql.errors import (
 from threadhold.config_file import ConfigError
 from threadhold.extras import MissingExtra
 from threadhold.platform import ForbiddenPrefix, PlatformAlreadyConfigured
+from threadhold.stock.replacement import StockChanged
 
 __all__ = [
     "BadDatabaseUrl",
@@ -37,4 +38,5 @@ __all__ = [
     "NotStarted",
     "PlatformAlreadyConfigured",
     "RuntimeSqlError",
+    "StockChanged",
 ]

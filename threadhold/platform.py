@@ -34,19 +34,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.options import ProjectOptions
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
-from threadhold import (
-    checkpoint_events,
-    event_streaming,
-    given,
-    graph_schemas,
-    mcp_tools,
-    message_json,
-    sessions,
-    start_errors,
-    store_events,
-    stream_codec,
-    users,
-)
+from threadhold import given, sessions, start_errors, users
 from threadhold.config_file import ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
@@ -59,11 +47,8 @@ from threadhold.http import (
     idempotency,
     openapi,
     origins,
-    public_url,
     rate_limits,
     request_turns,
-    stream_ends,
-    webhooks,
 )
 from threadhold.http.host_routes import LargeBody
 from threadhold.http.json_limits import Limits
@@ -71,6 +56,8 @@ from threadhold.http.metrics_access import MetricsAccess
 from threadhold.http.request_context import RequestContext
 from threadhold.options import PlatformOptions, ServedOptions, shared, takes
 from threadhold.serving import host_logs, metrics_text
+from threadhold.stock import starts, table
+from threadhold.stock.replacement import install_all
 from threadhold.tables import lend, lent
 from threadhold.users import User
 
@@ -242,7 +229,7 @@ class LangGraphPlatform:
         async with AsyncExitStack() as stack:
             try:
                 stock = self.app
-                _forget_store()
+                starts.forget_store()
                 _process.running = True
                 stack.callback(setattr, _process, "running", False)
                 # Before the queue starts, whose runs use them.
@@ -412,7 +399,7 @@ def _json_limits(options: ServedOptions) -> Limits:
 
 def _load(claim: _Claim) -> Starlette:
     """Import the stock application and install the guards. Call once per process."""
-    _refuse_unknown_types()
+    install_all(table.BEFORE_IMPORT)
     root = logging.getLogger()
     level = root.level
     host_logs.configure()
@@ -431,8 +418,7 @@ def _load(claim: _Claim) -> Starlette:
     if options.tenant_key is not None:
         app.add_middleware(UserScopeMiddleware)
     # Before the guards, which wrap its routes.
-    event_streaming.install()
-    checkpoint_events.install()
+    install_all(table.TABLE)
     guards.install(
         app,
         max_body_bytes=options.max_body_bytes,
@@ -451,30 +437,7 @@ def _load(claim: _Claim) -> Starlette:
     audit.install(app, permission=options.audit_permission)
     request_turns.install(app)
     openapi.install(app, page=options.docs_page is not False)
-    public_url.install(options.public_url)
-    webhooks.install()
-    message_json.install()
-    store_events.install()
-    stream_codec.install()
-    stream_ends.install()
-    graph_schemas.install()
-    mcp_tools.install()
     return app
-
-
-def _refuse_unknown_types() -> None:
-    """Refuse unknown types in checkpoints, even if langgraph was imported before.
-
-    langgraph reads LANGGRAPH_STRICT_MSGPACK at import, into these two constants.
-    """
-    for name in ("langgraph.checkpoint.serde._msgpack", "langgraph._internal._serde"):
-        importlib.import_module(name).STRICT_MSGPACK_ENABLED = True  # type: ignore[attr-defined]
-
-
-def _forget_store() -> None:
-    """Reset the stock middleware of `http.app`, which caches the store of the first start."""
-    if middleware := sys.modules.get("langgraph_api.middleware.ensure_store"):
-        middleware._CONFIG = None  # type: ignore[attr-defined]
 
 
 def _import_object(spec: str) -> Any:

@@ -26,6 +26,7 @@ COMMAND = "threadhold.cli:main"
 APP_COMMAND = "server.cli:main"
 PLATFORM = "threadhold.options:PlatformOptions"
 HOOKS = "langgraph_runtime_sql.hooks:Hooks"
+STOCK = "threadhold.stock.table"
 SERVER = "threadhold.settings:Settings"
 # Title, introduction, settings class.
 SETTINGS = (
@@ -390,6 +391,40 @@ def decisions_page() -> str:
     )
 
 
+def stock_page() -> str:
+    """Make the page of what Threadhold replaces of stock packages, from the table."""
+    early, late = load(f"{STOCK}:BEFORE_IMPORT"), load(f"{STOCK}:TABLE")
+    rows = (
+        (
+            f"`{row.name}`",
+            f"`{row.signature}`",
+            f"`{row.replaced_by}`",
+            row.why,
+            f"{row.package} {', '.join(row.versions)}",
+        )
+        for row in (*early, *late)
+    )
+    head = ("Part", "Expected", "Replaced by", "Because", "Tried with")
+    return "\n".join([STOCK_HEAD, table(head, rows), STOCK_TAIL])
+
+
+STOCK_HEAD = """\
+# What Threadhold replaces of stock packages
+
+`table.py` has one row for each part, in the order of installation. The platform checks all rows at its
+start, before it replaces anything. If a part is missing or has other parameters, the start fails with the
+row: what, why, expected, found, and the versions that were tried.
+"""
+
+STOCK_TAIL = """\
+`app.router.routes[...]` and other lists name a route by the function that answers it.
+
+To replace another part, add a row to `table.py` and a function here that takes the stock part and returns
+what takes its place. Then run `python -m tools.reference`. A new version of a package gets a row's
+`versions` after `docs/how-to/upgrade.md` was followed.
+"""
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
     "reference/settings.md": settings_page,
@@ -399,6 +434,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/hooks.md": hooks_page,
     "decisions/example/index.md": example_decisions_page,
     "decisions/index.md": decisions_page,
+    "../threadhold/stock/README.md": stock_page,
 }
 """The generated pages: the path in `docs/`, and the function that makes the page."""
 

@@ -35,7 +35,6 @@ def install(
         limits: Limits of JSON bodies and WebSocket frames.
         private_network: Let public websites that CORS allows reach a private address.
     """
-    validation.install()
     _limit_json(app.router.routes, limits)
     cors: Any = CORSMiddleware
     options: dict[str, Any] = {}

@@ -12,21 +12,19 @@ A WebSocket of a thread ends like a stream of a thread: `hand_over_socket`. A ho
 """
 
 import asyncio
-import logging
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import orjson
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.errors import NotStarted
 from langgraph_runtime_sql.ops.runs import rows as run_rows
-from langgraph_runtime_sql.stopping import Place, Stopping, StreamHandedOver, place
+from langgraph_runtime_sql.stopping import Stopping
 from langgraph_runtime_sql.telemetry import metrics
 from langgraph_runtime_sql.tenancy.scope import EVERYTHING, within
 
@@ -39,93 +37,6 @@ SERVICE_RESTART = 1012
 OUTLIVE = "threadhold.stop"
 """Extension of the ASGI scope of a WebSocket. `scope["extensions"][OUTLIVE]["outlive"]()` promises
 that the application closes the WebSocket by itself when the process stops."""
-
-
-def install() -> None:
-    """Replace the end of the streams of `langgraph_api`. Repeatable."""
-    from langgraph_api.sse import EventSourceResponse
-
-    stock: Any = EventSourceResponse
-    if getattr(stock, "hands_over", False):
-        return
-    send_all = stock.__call__
-
-    async def call(self: Any, scope: Scope, receive: Receive, send: Send) -> None:
-        self.sender = _Sender(self, scope, send)
-        token = place.set(self.sender.place)
-        counted = metrics.process()
-        counted.streams.inc()
-        try:
-            await send_all(self, scope, receive, self.sender.send)
-        finally:
-            place.reset(token)
-            counted.streams.dec()
-        await self.sender.hand_over()
-
-    async def listen(self: Any) -> None:
-        await self.sender.wait_end()
-
-    stock.hands_over = True
-    stock.__call__ = call
-    stock._listen_for_exit_signal = stock.listen_for_exit_signal = listen
-    for name in ("uvicorn.error", "langgraph_api.server"):
-        logging.getLogger(name).addFilter(_is_no_hand_over)
-
-
-def _is_no_hand_over(record: logging.LogRecord) -> bool:
-    """Keep a stream that the server cut off on purpose out of the log of errors."""
-    # The access line is written while the error passes.
-    error = record.exc_info[1] if record.exc_info else sys.exception()
-    return not isinstance(error, StreamHandedOver)
-
-
-class _Sender:
-    """Sends one stream, and knows where it is.
-
-    Attributes:
-        place: Where the reader of a run's stream is.
-    """
-
-    def __init__(self, response: Any, scope: Scope, send: Send) -> None:
-        self.place = Place()
-        self._send = send
-        self._location: str | None = response.headers.get("location")
-        self._path = self._location or scope["path"]
-        self._thread = None if self._location else scope.get("path_params", {}).get("thread_id")
-        # The last event that has been sent, and the place after it.
-        self._last, self._sent = b"", self.place.id
-        self._is_cut = self._is_complete = False
-
-    async def send(self, message: Message) -> None:
-        """Pass a message on, unless it completes a stream that was cut off."""
-        await self._send(message)
-        if message["type"] == "http.response.body":
-            if not message.get("more_body"):
-                self._is_complete = True
-            elif not message["body"].startswith(b":"):
-                self._last, self._sent = message["body"], self.place.id
-
-    async def wait_end(self) -> None:
-        """Wait until the server ends the stream."""
-        await wait_end(None if self._thread is None else UUID(self._thread))
-        self._is_cut = True
-
-    async def hand_over(self) -> None:
-        """Send the last event of a stream that the server has cut off.
-
-        Raises:
-            StreamHandedOver: the stream is that of a run, so its connection must break.
-        """
-        if not self._is_cut or self._is_complete:
-            return
-        metrics.process().cut_streams.inc()
-        cursor = _id_of(self._last) or (self._sent if self._location else None)
-        told = None if cursor is None else cursor.decode()
-        body = resume_event(self._path, told)
-        is_last = self._location is None
-        await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
-        if not is_last:
-            raise StreamHandedOver
 
 
 async def wait_end(thread_id: UUID | None = None) -> None:
@@ -226,11 +137,3 @@ async def hand_over_socket(
     finally:
         ending.cancel()
         await asyncio.wait([ending])
-
-
-def _id_of(event: bytes) -> bytes | None:
-    """Return the id of a sent event."""
-    for line in event.splitlines():
-        if line.startswith(b"id: "):
-            return line[4:]
-    return None

@@ -1,11 +1,10 @@
 """Validation: refuse request bodies that pass the API's schemas but break its handlers.
 
-Each handler of the API reads its body through one request class. A subclass replaces it: it
-checks the body again after the API's own check, and adds missing defaults. JSON-RPC bodies
-(MCP and A2A) have no schema in the API.
+`stock.request_checks` calls it after the API's own check. JSON-RPC bodies (MCP and A2A) have no
+schema in the API.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -17,7 +16,6 @@ from langgraph_runtime_sql.ops.arguments import as_uuid
 from langgraph_runtime_sql.ops.crons.schedule import check_timezone
 from langgraph_runtime_sql.ops.runs import batch as run_batch
 from langgraph_runtime_sql.store import store
-from threadhold.http import json_limits
 
 Body = dict[str, Any]
 Schema = dict[str, Any]
@@ -42,43 +40,6 @@ class JsonRpcError(Exception):
             "id": request_id,
             "error": {"code": code, "message": message},
         }
-
-
-def install() -> None:
-    """Replace the API's request class. Does nothing the second time."""
-    from langgraph_api import route
-
-    stock: Any = route.ApiRequest
-    if getattr(stock, "checks_bodies", False):
-        return
-
-    class CheckedRequest(stock):
-        checks_bodies = True
-
-        async def json(self, schema: Any = None) -> Any:
-            first = not hasattr(self, "_json")
-            body = await super().json(schema)
-            if first:
-                method, path = self.method, self.scope.get("route", "")
-                await json_limits.off_loop(len(self._body), lambda: check(method, path, body))
-                complete(method, path, body)
-            return body
-
-        async def body(self) -> Any:
-            first = not hasattr(self, "_body")
-            body = await super().body()
-            if first and self.method == "POST":
-                route_path = self.scope.get("route", "")
-                sent = body
-                self._body = body = await json_limits.off_loop(
-                    len(sent), lambda: checked_message(route_path, sent)
-                )
-                if route_path == _EVENTS:
-                    # For an invalid id the stream would begin with a 200 and end silently.
-                    as_uuid(self.path_params["thread_id"], "thread ID")
-            return body
-
-    route.ApiRequest = CheckedRequest
 
 
 def check(method: str, route: str, body: Any) -> None:
@@ -138,6 +99,16 @@ def checked_message(route: str, body: bytes) -> bytes:
                 INVALID_PARAMS, f"Invalid {path}: {wrong.message}", message.get("id")
             )
     return orjson.dumps(message)
+
+
+def check_path(route: str, path_params: Mapping[str, Any]) -> None:
+    """Refuse an id of a path for which the handler of `route` would answer 200 and nothing else.
+
+    Raises:
+        HTTPException: (422) it is no id.
+    """
+    if route == _EVENTS:
+        as_uuid(path_params["thread_id"], "thread ID")
 
 
 def is_json_rpc(route: str) -> bool:

@@ -5,11 +5,13 @@
 """
 
 import logging
+import sys
 from typing import Any
 
 import structlog
 from structlog.typing import EventDict
 
+from langgraph_runtime_sql.stopping import StreamHandedOver
 from threadhold.serving import run_lines
 
 # Fields that a formatter of the host shows itself, or that repeat the text of the line.
@@ -21,6 +23,8 @@ ACCESS = "langgraph_api.server"
 def configure() -> None:
     """Configure structlog for a host, unless the host has configured it."""
     logging.getLogger(ACCESS).addFilter(_is_needed)
+    for name in ("uvicorn.error", ACCESS):
+        logging.getLogger(name).addFilter(_is_no_hand_over)
     if structlog.is_configured():
         return
     structlog.configure(
@@ -74,3 +78,10 @@ def _is_needed(record: logging.LogRecord) -> bool:
     """Return whether a line of langgraph_api says what the server's access line does not."""
     access = logging.getLogger("uvicorn.access")
     return record.levelno >= logging.ERROR or not access.handlers
+
+
+def _is_no_hand_over(record: logging.LogRecord) -> bool:
+    """Keep a stream that the server cut off on purpose out of the log of errors."""
+    # The access line is written while the error passes.
+    error = record.exc_info[1] if record.exc_info else sys.exception()
+    return not isinstance(error, StreamHandedOver)

@@ -29,7 +29,7 @@ from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.webhooks import delivery, outbox, signing
 from tests.support.http_server import QuietHandler, answering
 from tests.support.runtime import PATIENCE, opened, serving, set_options
-from threadhold.http.webhooks import install
+from threadhold.stock import webhooks as stock_webhooks
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -370,11 +370,11 @@ async def checking(
 
         allowed = {"url": {"disable_loopback": False, "require_https": False}}
         plain = getattr(webhook._get_webhook_config, "__wrapped__", webhook._get_webhook_config)
+        strict = stock_webhooks.strict(http.ensure_webhook_http_client)
         monkeypatch.setattr(webhook, "WEBHOOKS_CONFIG", allowed)
-        monkeypatch.setattr(webhook, "_get_webhook_config", plain)
-        monkeypatch.setattr(webhook, "ensure_webhook_http_client", http.ensure_webhook_http_client)
+        monkeypatch.setattr(webhook, "_get_webhook_config", stock_webhooks.extended(plain))
+        monkeypatch.setattr(webhook, "ensure_webhook_http_client", strict)
         monkeypatch.setattr(http, "_webhook_http_client", None)
-        install()
         set_options(monkeypatch, webhook_secrets=(signing.write_secret(SECRET),))
         async with opened(tmp_path / "webhooks.db"):
             working = delivery.Delivery(runtime.current())

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.checkpoints import api_settings
-from threadhold import graph_schemas
-from threadhold.graph_schemas import MCP_CONCURRENCY, Cache, SchemasOnly, throttled
+from threadhold.stock import graph_schemas
+from threadhold.stock.graph_schemas import MCP_CONCURRENCY, Cache, SchemasOnly, throttled
 
 CONFIG = {"configurable": {"kind": "a"}}
 

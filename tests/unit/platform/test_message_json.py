@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 
 from tests.support.checkpoints import api_settings
-from threadhold import message_json
+from threadhold.stock import message_json
 
 CALL = {"name": "search", "args": {"q": "x"}, "id": "1", "type": "tool_call"}
 ODD: dict[str, Any] = {"when": datetime(2026, 1, 1, tzinfo=UTC), "set": {1}, "data": b"x", 1: "one"}
@@ -48,10 +48,8 @@ def test_messages_are_written_as_model_dump_gives_them(
     with api_settings():
         from langgraph_api import serde
 
-        monkeypatch.setattr(serde, "default", serde.default)
         before = orjson.loads(serde.json_dumpb([message]))
-        message_json.install()
-        message_json.install()
+        monkeypatch.setattr(serde, "default", message_json.default(serde.default))
         assert orjson.loads(serde.json_dumpb([message])) == before
 
 

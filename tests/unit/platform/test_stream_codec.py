@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from threadhold.stream_codec import wait_unless_stopped
+from threadhold.stock.stream_codec import wait_unless_stopped
 
 WAIT_SECONDS = 60.0
 

@@ -36,31 +36,12 @@ MAX_FACTORY_SCHEMAS = 256
 MCP_CONCURRENCY = 2
 """Schemas that one `tools/list` requests at a time, so that other requests run in between."""
 
-SCHEMAS_PATH = "/assistants/{assistant_id}/schemas"
-
 
 class CachedGraph:
     """Stands in for a graph whose schemas are cached."""
 
     def __init__(self, schemas: Schemas) -> None:
         self.schemas = schemas
-
-
-def install() -> None:
-    """Make the API use the cache. Call once per process."""
-    from langgraph_api.api import assistants
-    from langgraph_api.api.mcp import _handlers
-
-    routes: Any = assistants
-    cache = Cache(routes._graph_schemas)
-    routes.get_graph = cache.wrap(routes.get_graph)
-    routes._graph_schemas = cache.schemas
-    for route in routes.assistants_routes:
-        if getattr(route, "path", None) == SCHEMAS_PATH:
-            route.app = SchemasOnly(route.app)
-    handlers: Any = _handlers
-    client = handlers._client
-    handlers._client = lambda: throttled(client())
 
 
 class SchemasOnly:
@@ -88,7 +69,7 @@ class Cache:
     """
 
     def __init__(self, make: Make) -> None:
-        self._make = make
+        self.make = make
         # By graph object, because a project may be loaded again, and by id, which titles contain.
         self._static: WeakKeyDictionary[Any, dict[str, Schemas]] = WeakKeyDictionary()
         self._expiring: OrderedDict[Hashable, tuple[float, Schemas]] = OrderedDict()
@@ -114,7 +95,7 @@ class Cache:
                     if _is_remote(graph):
                         yield graph
                         return
-                    schemas = await _in_thread(functools.partial(self._make, graph))
+                    schemas = await _in_thread(functools.partial(self.make, graph))
                 self._put(graph_id, key, schemas)
             finally:
                 self._pending.pop(key, None)
@@ -129,7 +110,7 @@ class Cache:
             return graph.schemas
         cached = self._static.setdefault(graph, {})
         if "" not in cached:
-            cached[""] = self._make(graph)
+            cached[""] = self.make(graph)
         return cached[""]
 
     async def _wait_for(self, graph_id: str, key: Hashable) -> Schemas | None:
@@ -152,6 +133,29 @@ class Cache:
         self._expiring.move_to_end(key)
         while len(self._expiring) > MAX_FACTORY_SCHEMAS:
             self._expiring.popitem(last=False)
+
+
+def _not_installed(graph: Any) -> Schemas:
+    raise RuntimeError("the schemas of graphs are not replaced yet")
+
+
+_cache = Cache(_not_installed)
+
+
+def get_graph(stock: Any) -> Any:
+    """Return `get_graph`, which yields a `CachedGraph` to requests of schemas."""
+    return _cache.wrap(stock)
+
+
+def graph_schemas(stock: Make) -> Make:
+    """Return `_graph_schemas`, which builds the schemas of a graph by `stock` once."""
+    _cache.make = stock
+    return _cache.schemas
+
+
+def route(stock: Any) -> ASGIApp:
+    """Return the app of the schemas' route, which marks its requests."""
+    return SchemasOnly(stock.app)
 
 
 def throttled(client: Any) -> Any:

@@ -12,22 +12,18 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def install() -> None:
-    """Replace the two functions in `langgraph_api.stream`, if it still has them."""
-    from langgraph_api import stream
+def encoding_here(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `run_in_executor`, which encodes JSON in the current task."""
     from langgraph_api.serde import json_dumpb
 
-    in_executor: Callable[..., Any] | None = getattr(stream, "run_in_executor", None)
-    if in_executor is not None:
+    async def run_in_executor(
+        executor: Any, fn: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any:
+        if fn is json_dumpb:
+            return fn(*args, **options)
+        return await stock(executor, fn, *args, **options)
 
-        async def run_in_executor(executor: Any, fn: Callable[..., Any], *args: Any) -> Any:
-            if fn is json_dumpb:
-                return fn(*args)
-            return await in_executor(executor, fn, *args)
-
-        stream.run_in_executor = run_in_executor
-    if hasattr(stream, "wait_if_not_done"):
-        stream.wait_if_not_done = wait_unless_stopped
+    return run_in_executor
 
 
 async def wait_unless_stopped(work: Coroutine[Any, Any, T], stop: Any) -> T:

@@ -5,21 +5,19 @@ same name, and a call of that name fails. Here each assistant has its own name (
 so a new assistant neither hides nor blocks the tool of another one.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from langgraph_runtime_sql.ops.assistants.names import tool_name, tool_names
+from threadhold.stock.graph_schemas import throttled
 
 # The API's limit of a search.
 MAX_ASSISTANTS = 1000
 
 
-def install() -> None:
-    """Make the API's MCP routes use these names. Call once per process."""
-    from langgraph_api.api.mcp import _handlers
-
-    handlers: Any = _handlers
-    client = handlers._client
-    handlers._client = lambda: NamedClient(client())
+def client(stock: Callable[[], Any]) -> Callable[[], Any]:
+    """Return `_client`, which makes a `NamedClient` that requests few schemas at a time."""
+    return lambda: NamedClient(throttled(stock()))
 
 
 class NamedClient:

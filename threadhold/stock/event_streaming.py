@@ -1,19 +1,8 @@
 """Event streaming: protocol 2 of `langgraph_api` on the event log.
 
 `langgraph_api` sends all events of a thread again at every open, and its sequence numbers begin
-again with each connection. `install` replaces these parts of it:
-
-| part | here |
-|---|---|
-| `ThreadRunManager.start_thread_stream` | begins at a cursor, or at what is not over |
-| `ThreadRunManager.wait_for_thread_stream_end` | a WebSocket's stream begins with its first subscription, which may have a cursor |
-| `ThreadRunManager.handle_command`, `_meta` | answers say what the stream contained before the command |
-| `ThreadRunManager._create_or_resume_run` | a hook's refusal keeps its error and its hint |
-| `EventStreamingSession` | a sequence number is a place in the log; a new attempt takes back what its predecessor streamed |
-| `ThreadRunManager._collect_persisted_interrupt_ids` | a thread that does not exist yet is no failure |
-| the routes of the stream | read cursors, and refuse invalid ones |
-
-The normalization of events stays that of `langgraph_api`.
+again with each connection. Here a stream begins at a cursor, or at what is not over, and a sequence
+number is a place in the log. The normalization of events stays that of `langgraph_api`.
 """
 
 import asyncio
@@ -27,7 +16,7 @@ import orjson
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import pacing, runtime
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage
 from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
@@ -37,9 +26,8 @@ from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.cursor import Begin
 from langgraph_runtime_sql.ops.threads.stream import Stream
-from langgraph_runtime_sql.tenancy import scope
-from threadhold.http import stream_ends
-from threadhold.stream_places import (
+from threadhold.stock import event_session
+from threadhold.stock.stream_places import (
     MAX_INDEX,
     Cursor,
     InvalidCursor,
@@ -54,48 +42,40 @@ logger = structlog.stdlib.get_logger(__name__)
 _NATIVE = b'{"type":"event"'
 _SUBSCRIBES = ("subscription.subscribe", "subscription.reconnect")
 
-# The expected time on the event loop until a stream sends its first event, in milliseconds.
-BEGIN_MS = 8.0
-
-_view: ContextVar[View | None] = ContextVar("_view", default=None)
-_cursor: ContextVar[Cursor | None] = ContextVar("_cursor", default=None)
+cursor_of_request: ContextVar[Cursor | None] = ContextVar("cursor_of_request", default=None)
 _refusal: ContextVar[Reject | None] = ContextVar("_refusal", default=None)
 
 
-def install() -> None:
-    """Replace the parts of `langgraph_api`."""
-    from langgraph_api.api import event_streaming as api
-    from langgraph_api.event_streaming import service
-
-    manager: Any = service.ThreadRunManager
-    service.EventStreamingSession = _session_class(service.EventStreamingSession)
-    manager.start_thread_stream = _start
-    manager.wait_for_thread_stream_end = _wait_for_end
-    manager._meta = _meta
-    handle = manager.handle_command
+def handle_command(stock: Any) -> Any:
+    """Return `handle_command`, which reads cursors and says what the stream contained before."""
 
     async def handle_command(self: Any, command: dict[str, Any]) -> dict[str, Any]:
-        return await _handle(self, command, handle)
+        return await _handle(self, command, stock)
 
-    manager.handle_command = handle_command
-    create = manager._create_or_resume_run
+    return handle_command
+
+
+def create_or_resume_run(stock: Any) -> Any:
+    """Return `_create_or_resume_run`, which remembers a hook's refusal."""
 
     async def create_or_resume_run(self: Any, *args: Any, **options: Any) -> Any:
         try:
-            return await create(self, *args, **options)
+            return await stock(self, *args, **options)
         except Reject as refused:
             _refusal.set(refused)
             raise
 
-    manager._create_or_resume_run = create_or_resume_run
-    collect = manager._collect_persisted_interrupt_ids
+    return create_or_resume_run
+
+
+def collect_interrupts(stock: Any) -> Any:
+    """Return `_collect_persisted_interrupt_ids`, for which a missing thread is no failure."""
 
     async def collect_interrupts(self: Any) -> Any:
         # A thread that the caller does not have has none; `langgraph_api` would log a failure.
-        return await collect(self) if await _is_visible(self._thread_id) else None
+        return await stock(self) if await _is_visible(self._thread_id) else None
 
-    manager._collect_persisted_interrupt_ids = collect_interrupts
-    _install_routes(api)
+    return collect_interrupts
 
 
 async def _is_visible(thread_id: str) -> bool:
@@ -109,88 +89,9 @@ async def _is_visible(thread_id: str) -> bool:
     return row is not None
 
 
-def _session_class(base: Any) -> Any:
-    """Return the session of `langgraph_api` with places in the log."""
-
-    class LogSession(base):
-        """Makes the events of a run, with their places in the log."""
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            self.attempt = 0
-            self.view = _view.get()
-            self._buffer: list[dict[str, Any]] = []
-
-        def _create_event(self, *args: Any, **options: Any) -> Any:
-            if self.view is not None:
-                self._next_seq = self.view.next_seq() - 1
-            return super()._create_event(*args, **options)
-
-        async def _push_event(self, event: dict[str, Any]) -> None:
-            if self.view is None:
-                await super()._push_event(event)
-                return
-            self.view.note(event)
-            if self.view.is_hidden(event):
-                return
-            if self.view.is_old(event):
-                # A later subscription of the connection may ask for it.
-                self._buffer.append(event)
-                del self._buffer[: -self._max_buffer_size]
-                return
-            await super()._push_event(event)
-
-        async def begin_attempt(self, attempt: int, *, is_start: bool) -> None:
-            """Tell the client that what an attempt has streamed in its last step comes again.
-
-            Args:
-                attempt: The number of the attempt.
-                is_start: Whether its first event comes now. An attempt that a stopping server has
-                    returned to the queue starts again under the same number.
-            """
-            if attempt < self.attempt or (attempt == self.attempt and not is_start):
-                return
-            view, is_first, self.attempt = self.view, self.attempt == 0, attempt
-            if view is None or is_first:
-                return
-            for method, namespace, data, node in _taken_back(self, attempt):
-                place = "-".join(map(str, view.order))
-                made = f"synth:{self._run_id}:attempt:{attempt}:{place}:{view.index}"
-                event = self._create_event(method, namespace, data, node=node, event_id=made)
-                await self._push_event(event)
-
-    return LogSession
-
-
-def _taken_back(session: Any, attempt: int) -> list[tuple[str, list[str], Any, str | None]]:
-    """Return what a client is sent before the events of a new attempt.
-
-    The error closes a message. The client library shows a message of the stream until it has been
-    in `values` and is there no more.
-    """
-    view: View = session.view
-    unsaved, view.unsaved = dict(view.unsaved), {}
-    graph = session._root_graph_name
-    running = {"event": "running", "graph_name": graph, "attempt": attempt}
-    found: list[tuple[str, list[str], Any, str | None]] = [("lifecycle", [], running, None)]
-    text = "The attempt that streamed this message has ended. The next one streams it again."
-    for namespace, node in unsaved.values():
-        error = {"event": "error", "code": "attempt_superseded", "message": text}
-        found.append(("messages", namespace, error, node))
-    values = view.values
-    messages = None if values is None else values.get("messages")
-    if unsaved and values is not None and isinstance(messages, list):
-        kept = {each.get("id") for each in messages if isinstance(each, dict)}
-        empty = [{"type": "ai", "content": "", "id": i} for i in unsaved if i not in kept]
-        if empty:
-            found.append(("values", [], {**values, "messages": [*messages, *empty]}, None))
-            found.append(("values", [], values, None))
-    return found
-
-
-def _start(self: Any) -> None:
+def start(self: Any) -> None:
     """Begin to send. A WebSocket has subscribed to nothing yet: it begins with that."""
-    self._begins_at, self._begins_later = _cursor.get(), not self._pending_subscriptions
+    self._begins_at, self._begins_later = cursor_of_request.get(), not self._pending_subscriptions
     if self._begins_later:
         self._thread_source_task = asyncio.create_task(_check(self))
     else:
@@ -214,11 +115,11 @@ async def _begin_again(self: Any, wanted: Cursor) -> None:
     self._begins_at, self._begins_later, self._current_run_id = wanted, True, None
 
 
-async def _wait_for_end(self: Any) -> None:
+async def wait_for_end(self: Any) -> None:
     await self._thread_stream_done.wait()
 
 
-def _meta(self: Any) -> dict[str, Any]:
+def meta(self: Any) -> dict[str, Any]:
     """Return the highest sequence number that a replay from before the command can have."""
     return {"applied_through_seq": max(self._seq, getattr(self, "_applied_seq", 0))}
 
@@ -307,7 +208,7 @@ async def _send_all(self: Any, wanted: Cursor | None) -> None:
     async for event in stream:
         if isinstance(event, Begin):
             view = View(wanted, event)
-            _view.set(view)
+            event_session.view.set(view)
         elif view is None or event.run_id == THREAD:
             continue
         elif event.is_loss:
@@ -381,60 +282,3 @@ async def _send_gap(self: Any, view: View, wanted: Cursor | None) -> None:
         "event_id": f"gap:{seq}",
     }
     await self._make_send()(orjson.dumps(message).decode())
-
-
-def _install_routes(api: Any) -> None:
-    """Let the routes of the stream read cursors."""
-    from langgraph_api.route import api_request_response
-    from starlette.responses import JSONResponse
-    from starlette.routing import WebSocketRoute, websocket_session
-
-    events, websocket = api._thread_events, api._thread_websocket
-
-    async def thread_events(request: Any) -> Any:
-        try:
-            _cursor.set(await _read_cursor(request))
-        except InvalidCursor as error:
-            return JSONResponse({"detail": str(error)}, 400)
-        await pacing.turn(scope.turn(), "streams", BEGIN_MS)
-        return await events(request)
-
-    async def thread_websocket(socket: Any) -> None:
-        query = socket.query_params
-        since = query.get("since")
-        try:
-            asked = query.get("since_event_id") or since or socket.headers.get("last-event-id")
-            _cursor.set(parse_cursor(None, asked))
-        except InvalidCursor as error:
-            await socket.accept()
-            refused = {"type": "error", "id": None, "error": "invalid_argument"}
-            await socket.send_json({**refused, "message": str(error)})
-            await socket.close(1008)
-            return
-        await pacing.turn(scope.turn(), "streams", BEGIN_MS)
-        await stream_ends.hand_over_socket(socket, websocket)
-
-    for route in api.event_streaming_routes:
-        if isinstance(route, WebSocketRoute):
-            route.app = websocket_session(thread_websocket)
-        elif route.endpoint is events:
-            route.app = api_request_response(thread_events)
-
-
-async def _read_cursor(request: Any) -> Cursor | None:
-    """Return the cursor of a request, and remove it from the body.
-
-    Raises:
-        InvalidCursor: no event has it.
-    """
-    try:
-        body = orjson.loads(await request.body())
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(body, dict):
-        return None
-    since, event_id = body.pop("since", None), body.pop("since_event_id", None)
-    if since is None and event_id is None:
-        event_id = request.headers.get("last-event-id") or None
-    request._body = orjson.dumps(body)
-    return parse_cursor(since, event_id)

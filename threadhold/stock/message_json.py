@@ -12,20 +12,14 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 _COUNTS = {"input_tokens", "output_tokens", "total_tokens"}
 
 
-def install() -> None:
-    """Make the JSON encoder of `langgraph_api` write messages as they are, if it is as known."""
-    from langgraph_api import serde
-
-    inner: Callable[[Any], Any] | None = getattr(serde, "default", None)
-    if inner is None or inner.__name__ == written.__name__:
-        return
+def default(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that writes plain messages as they are, and the rest as `stock` does."""
 
     def default(obj: Any) -> Any:
         fields = written(obj)
-        return inner(obj) if fields is None else fields
+        return stock(obj) if fields is None else fields
 
-    default.__name__ = written.__name__
-    serde.default = default
+    return default
 
 
 def written(obj: Any) -> dict[str, Any] | None:

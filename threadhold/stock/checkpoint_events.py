@@ -3,7 +3,7 @@
 React's hook forks a thread at the parent checkpoint of a message. It reads this from the
 `checkpoints` event in front of a `values` event. The native streams of langgraph have whole
 snapshots after the values, and only if some transformer asks for them, so `langgraph_api` sends
-none. `install` asks for them, and leaves of each snapshot only its ids.
+none. Here each graph asks for them, and leaves of each snapshot only its ids.
 """
 
 from collections.abc import Callable
@@ -12,16 +12,8 @@ from typing import Any
 Factory = Callable[[], list[Any]]
 
 
-def install() -> None:
-    """Let each graph of `langgraph_api` have the transformer, beside its own ones."""
-    from langgraph_api import graph
-
-    if hasattr(graph, "GRAPH_STREAM_TRANSFORMERS"):
-        graph.GRAPH_STREAM_TRANSFORMERS = _Factories(graph.GRAPH_STREAM_TRANSFORMERS)
-
-
-class _Factories(dict[str, Factory]):
-    """The factories of the graphs' transformers by graph id."""
+class Transformers(dict[str, Factory]):
+    """The factories of the graphs' transformers by graph id, each with ours beside its own ones."""
 
     def get(self, graph_id: str, default: Any = None) -> Any:
         own = super().get(graph_id)

@@ -17,17 +17,7 @@ class WebhookRefused(RuntimeError):
     """A webhook redirects from https to http, where anybody on the way could read the answer."""
 
 
-def install() -> None:
-    """Extend the webhook policy of `langgraph_api`. Repeating it changes nothing."""
-    from langgraph_api import http, webhook
-
-    stock = webhook._get_webhook_config
-    if not hasattr(stock, "extended"):
-        webhook._get_webhook_config = _extended(stock)
-        webhook.ensure_webhook_http_client = _strict(http.ensure_webhook_http_client)
-
-
-def _extended(stock: Any) -> Any:
+def extended(stock: Any) -> Any:
     """Return a function that adds `SPECIAL` to the networks that the configuration refuses."""
 
     @functools.cache
@@ -36,15 +26,14 @@ def _extended(stock: Any) -> Any:
         policy = dataclasses.replace(found.base_ssrf_policy, additional_blocked_cidrs=SPECIAL)
         return dataclasses.replace(found, base_ssrf_policy=policy)
 
-    config.extended = True  # type: ignore[attr-defined]
     return config
 
 
-def _strict(ensure: Any) -> Any:
+def strict(stock: Any) -> Any:
     """Return a function that makes the client refuse downgrades."""
 
     async def ensure_client() -> Any:
-        found = await ensure()
+        found = await stock()
         hooks = found.client.event_hooks
         if refuse_downgrade not in hooks["response"]:
             found.client.event_hooks = {**hooks, "response": [refuse_downgrade]}

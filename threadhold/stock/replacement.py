@@ -1,0 +1,186 @@
+"""Replacements: replace parts of stock packages, after a check that they are the known ones.
+
+The parts are internal to `langgraph_api`, so a new release may rename or change them without a notice.
+"""
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+
+# With which the rows without other versions were tried.
+API_VERSIONS = ("0.16.7",)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A part of a stock package that Threadhold replaces.
+
+    Attributes:
+        module: The module.
+        attribute: The name in the module, with dots inside of a class. `routes[endpoint]` is the
+            route of a list whose endpoint is the function `endpoint`.
+        why: What would happen without the replacement.
+        signature: What is expected: names, kinds and defaults of the parameters, without types. If the
+            part cannot be called, the name of its type.
+        replace: Takes the stock part and returns what takes its place. Of a route it takes the route,
+            and returns the route's new app. None: `by` changes the part.
+        by: The module of Threadhold that changes the part. It is checked like the others.
+        unless: Key of `http` in the configuration with which the part does not exist.
+        versions: Versions of `package` with which the row was tried.
+        package: The distribution that has the module.
+    """
+
+    module: str
+    attribute: str
+    why: str
+    signature: str
+    replace: Callable[[Any], Any] | None = None
+    by: str = ""
+    unless: str = ""
+    versions: tuple[str, ...] = API_VERSIONS
+    package: str = "langgraph-api"
+
+    @property
+    def name(self) -> str:
+        """The dotted name of the part."""
+        return f"{self.module}.{self.attribute}"
+
+    @property
+    def replaced_by(self) -> str:
+        """The module of Threadhold with the replacement."""
+        return self.by or getattr(self.replace, "__module__", "")
+
+
+def instead(value: Any) -> Callable[[Any], Any]:
+    """Return a `replace` that needs nothing of the stock part."""
+    return lambda stock: value
+
+
+class StockChanged(RuntimeSqlError):
+    """The installed version of a stock package is not the known one. Nothing was replaced."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a part is: `name` in `holder`."""
+
+    holder: Any
+    name: str
+    found: Any
+
+
+def install_all(rows: Iterable[Replacement]) -> None:
+    """Check all rows, and then install the replacements in their order. Call once per process.
+
+    Raises:
+        StockChanged: a part is missing, or is not the expected one. Nothing was replaced.
+    """
+    places, wrong = list[tuple[Replacement, _Place]](), list[str]()
+    for row in rows:
+        if _is_switched_off(row):
+            continue
+        place = _find(row)
+        if isinstance(place, str) or _signature(row, place) != row.signature:
+            wrong.append(_problem(row, place))
+        else:
+            places.append((row, place))
+    if wrong:
+        raise StockChanged("\n".join(wrong))
+    for row, place in places:
+        if row.replace is not None:
+            # Anew: an earlier row may have replaced the same part.
+            stock = place.found if _is_route(row) else getattr(place.holder, place.name)
+            setattr(place.holder, place.name, row.replace(stock))
+
+
+def _is_switched_off(row: Replacement) -> bool:
+    if not row.unless:
+        return False
+    from langgraph_api import config
+
+    return bool((config.HTTP_CONFIG or {}).get(row.unless))
+
+
+def _is_route(row: Replacement) -> bool:
+    return row.attribute.endswith("]")
+
+
+def _find(row: Replacement) -> _Place | str:
+    """Return where the part of a row is, or what is missing."""
+    try:
+        found: Any = importlib.import_module(row.module)
+    except ImportError as error:
+        return f"no module {row.module} ({error})"
+    holder, name = None, ""
+    path, _, endpoint = row.attribute.removesuffix("]").partition("[")
+    for name in path.split("."):
+        holder = found
+        try:
+            found = getattr(holder, name)
+        except AttributeError:
+            return f"no attribute {name!r}"
+    if not endpoint:
+        return _Place(holder, name, found)
+    for route in found:
+        function = getattr(route, "endpoint", None)
+        module = str(getattr(function, "__module__", ""))
+        if getattr(function, "__name__", "") == endpoint and module.startswith("langgraph_api"):
+            return _Place(route, "app", route)
+    return f"no route of the function {endpoint!r}"
+
+
+def signature(found: Any) -> str:
+    """Return the parameters of a function or class, without types; of anything else its type."""
+    if not callable(found):
+        return type(found).__name__
+    parameters = inspect.signature(found).parameters.values()
+    return str(inspect.Signature([_plain(each) for each in parameters]))
+
+
+def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
+    default = parameter.default
+    if default is not inspect.Parameter.empty and not isinstance(default, _PLAIN):
+        # The text of an object may contain its address.
+        default = _ANY
+    return parameter.replace(annotation=inspect.Parameter.empty, default=default)
+
+
+class _Any:
+    def __repr__(self) -> str:
+        return "..."
+
+
+_ANY = _Any()
+_PLAIN = (str, int, float, type(None))
+
+
+def _signature(row: Replacement, place: _Place) -> str:
+    return signature(place.found.endpoint if _is_route(row) else place.found)
+
+
+def _problem(row: Replacement, place: _Place | str) -> str:
+    """Describe a row that does not fit, and say what to do."""
+    package = row.package
+    return (
+        f"{row.name} is not the part that Threadhold replaces.\n"
+        f"  replaced by: {row.replaced_by}\n"
+        f"  because:     {row.why}\n"
+        f"  expected:    {row.signature}\n"
+        f"  found:       {place if isinstance(place, str) else _signature(row, place)}\n"
+        f"  tried with:  {package} {', '.join(row.versions)}\n"
+        f"  installed:   {package} {_version(package)}\n"
+        f"  what to do:  pip install {package}=={row.versions[-1]}, or a release of Threadhold that "
+        "knows the installed version. docs/how-to/upgrade.md says how its developers adopt one."
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
