@@ -4,9 +4,8 @@ So a host's route does what the API's route does: the same check of the body, th
 and limits, and the same refusals.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +16,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.gate.idempotency import gone
 from threadhold.http import error_handlers, idempotency
+from threadhold.stock import endpoints
 from threadhold.users import User, acting
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ class Call:
     """A call of a function that answers a route of the API.
 
     Attributes:
-        function: `module:name`.
+        function: Its name in `threadhold.stock.endpoints`.
         method: The method of the route.
         route: Its path, with names for the parameters.
         values: The values of the parameters.
@@ -61,8 +61,7 @@ class Call:
         """
         from langgraph_api import route
 
-        module, _, name = self.function.partition(":")
-        function: Callable[[Any], Awaitable[Any]] = getattr(import_module(module), name)
+        function = endpoints.find(self.function)
         request = route.ApiRequest(self._scope(user))
         request._body = bytearray(self.content)
         with acting(user):

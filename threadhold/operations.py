@@ -41,7 +41,6 @@ __all__ = [
     "wait_run",
 ]
 
-_THREADS, _RUNS = "langgraph_api.api.threads", "langgraph_api.api.runs"
 _THREAD, _RUN = "/threads/{thread_id}", "/threads/{thread_id}/runs/{run_id}"
 
 
@@ -164,7 +163,7 @@ async def create_thread(
     body = {"metadata": metadata or {}, "if_exists": if_exists}
     if thread_id is not None:
         body["thread_id"] = thread_id
-    call = Call(f"{_THREADS}:create_thread", "POST", "/threads", body=body)
+    call = Call("create_thread", "POST", "/threads", body=body)
     found, made = await once(user, call)
     thread: Json = content_of(made) if found is None else {}
     return thread or await again(read_thread(user, (found or {})["thread_id"]), found or {})
@@ -176,7 +175,7 @@ async def read_thread(user: User, thread_id: str) -> Json:
     Raises:
         HTTPException: (404) the user has none with this id; (422) it is no id.
     """
-    return await _read(user, f"{_THREADS}:get_thread", _THREAD, thread_id=thread_id)
+    return await _read(user, "get_thread", _THREAD, thread_id=thread_id)
 
 
 async def read_state(user: User, thread_id: str) -> Json:
@@ -186,7 +185,7 @@ async def read_state(user: User, thread_id: str) -> Json:
         HTTPException: as `read_thread`.
     """
     path = f"{_THREAD}/state"
-    return await _read(user, f"{_THREADS}:get_thread_state", path, thread_id=thread_id)
+    return await _read(user, "get_thread_state", path, thread_id=thread_id)
 
 
 async def search_threads(user: User, **wanted: Any) -> list[Json]:
@@ -199,7 +198,7 @@ async def search_threads(user: User, **wanted: Any) -> list[Json]:
     Raises:
         HTTPException: as that route answers.
     """
-    call = Call(f"{_THREADS}:search_threads", "POST", "/threads/search", body=wanted)
+    call = Call("search_threads", "POST", "/threads/search", body=wanted)
     found: list[Json] = content_of(await call.answer(user))
     return found
 
@@ -210,9 +209,7 @@ async def delete_thread(user: User, thread_id: str) -> None:
     Raises:
         HTTPException: as `read_thread`.
     """
-    await Call(f"{_THREADS}:delete_thread", "DELETE", _THREAD, {"thread_id": thread_id}).answer(
-        user
-    )
+    await Call("delete_thread", "DELETE", _THREAD, {"thread_id": thread_id}).answer(user)
 
 
 async def read_assistant(user: User, assistant_id: str) -> Json:
@@ -221,8 +218,8 @@ async def read_assistant(user: User, assistant_id: str) -> Json:
     Raises:
         HTTPException: (404) the user sees none with this id; (422) it is no id.
     """
-    endpoint, path = "langgraph_api.api.assistants:get_assistant", "/assistants/{assistant_id}"
-    return await _read(user, endpoint, path, assistant_id=assistant_id)
+    path = "/assistants/{assistant_id}"
+    return await _read(user, "get_assistant", path, assistant_id=assistant_id)
 
 
 async def start_run(user: User, thread_id: str, run: Mapping[str, Any]) -> Run:
@@ -253,7 +250,7 @@ async def wait_run(user: User, thread_id: str, run: Mapping[str, Any]) -> Run:
         found, made = await once(user, _of_run("wait_run", "/wait", thread_id, run))
         if found is not None:
             await again(read_run(user, found["thread_id"], found["run_id"]), found)
-            joined = Call(f"{_RUNS}:join_run", "GET", f"{_RUN}/join", found)
+            joined = Call("join_run", "GET", f"{_RUN}/join", found)
             made = await joined.answer(user)
         with acting(user):
             text = b"".join([bytes(each) async for each in made.body_iterator])
@@ -275,7 +272,7 @@ async def stream_run(user: User, thread_id: str, run: Mapping[str, Any]) -> RunS
         found, made = await once(user, _of_run("stream_run", "/stream", thread_id, body))
         if found is not None:
             await again(read_run(user, found["thread_id"], found["run_id"]), found)
-            joined = Call(f"{_RUNS}:join_run_stream", "GET", f"{_RUN}/stream", found)
+            joined = Call("join_run_stream", "GET", f"{_RUN}/stream", found)
             made = await joined.answer(user)
         return RunStream(_started(made), user, made.body_iterator, counted.pop_all())
 
@@ -286,7 +283,7 @@ async def read_run(user: User, thread_id: str, run_id: str) -> Json:
     Raises:
         HTTPException: as `read_thread`.
     """
-    return await _read(user, f"{_RUNS}:get_run", _RUN, thread_id=thread_id, run_id=run_id)
+    return await _read(user, "get_run", _RUN, thread_id=thread_id, run_id=run_id)
 
 
 async def list_runs(
@@ -298,9 +295,7 @@ async def list_runs(
         HTTPException: as `read_thread`.
     """
     query = {"limit": limit, **({} if status is None else {"status": status})}
-    call = Call(
-        f"{_RUNS}:list_runs", "GET", f"{_THREAD}/runs", {"thread_id": thread_id}, query=query
-    )
+    call = Call("list_runs", "GET", f"{_THREAD}/runs", {"thread_id": thread_id}, query=query)
     found: list[Json] = content_of(await call.answer(user))
     return found
 
@@ -318,13 +313,13 @@ async def cancel_run(user: User, thread_id: str, run_id: str, *, action: str = "
         HTTPException: (404) the user has no such run in flight; or a handler's refusal.
     """
     ids = {"thread_id": thread_id, "run_id": run_id}
-    call = Call(f"{_RUNS}:cancel_run", "POST", f"{_RUN}/cancel", ids, query={"action": action})
+    call = Call("cancel_run", "POST", f"{_RUN}/cancel", ids, query={"action": action})
     await call.answer(user)
 
 
 def _of_run(function: str, end: str, thread_id: str, run: Mapping[str, Any]) -> Call:
     ids = {"thread_id": thread_id}
-    return Call(f"{_RUNS}:{function}", "POST", f"{_THREAD}/runs{end}", ids, body=dict(run))
+    return Call(function, "POST", f"{_THREAD}/runs{end}", ids, body=dict(run))
 
 
 async def _read(user: User, function: str, route: str, **values: str) -> Json:

@@ -56,8 +56,8 @@ from threadhold.http.metrics_access import MetricsAccess
 from threadhold.http.request_context import RequestContext
 from threadhold.options import PlatformOptions, ServedOptions, shared, takes
 from threadhold.serving import host_logs, metrics_text
-from threadhold.stock import starts, table
-from threadhold.stock.replacement import install_all
+from threadhold.stock import elsewhere, starts, table
+from threadhold.stock.replacement import check, install_all
 from threadhold.tables import lend, lent
 from threadhold.users import User
 
@@ -403,7 +403,12 @@ def _load(claim: _Claim) -> Starlette:
     root = logging.getLogger()
     level = root.level
     host_logs.configure()
-    server = importlib.import_module("langgraph_api.server")
+    try:
+        server = importlib.import_module("langgraph_api.server")
+    except Exception:
+        # The import loads the project's authentication, which needs them.
+        check(elsewhere.AUTH)
+        raise
     # langgraph_api sets the level of the root logger, which belongs to the host.
     root.setLevel(level)
 

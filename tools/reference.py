@@ -8,7 +8,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ COMMAND = "threadhold.cli:main"
 APP_COMMAND = "server.cli:main"
 PLATFORM = "threadhold.options:PlatformOptions"
 HOOKS = "langgraph_runtime_sql.hooks:Hooks"
-STOCK = "threadhold.stock.table"
+STOCK = "threadhold.stock"
 SERVER = "threadhold.settings:Settings"
 # Title, introduction, settings class.
 SETTINGS = (
@@ -392,36 +392,55 @@ def decisions_page() -> str:
 
 
 def stock_page() -> str:
-    """Make the page of what Threadhold replaces of stock packages, from the table."""
-    early, late = load(f"{STOCK}:BEFORE_IMPORT"), load(f"{STOCK}:TABLE")
-    rows = (
+    """Make the page of what Threadhold replaces, changes or uses of stock packages, from the table."""
+    replaced = (*load(f"{STOCK}.table:BEFORE_IMPORT"), *load(f"{STOCK}.table:REPLACED"))
+    changed, used = load(f"{STOCK}.elsewhere:CHANGED"), load(f"{STOCK}.elsewhere:USED")
+    return "\n".join(
+        [
+            STOCK_HEAD,
+            *("## Replaced\n", _stock_table(replaced)),
+            *("## Changed by other modules\n", _stock_table(changed)),
+            *("## Used by an internal name\n", _stock_table(used)),
+            STOCK_TAIL,
+        ]
+    )
+
+
+def _stock_table(rows: Iterable[Any]) -> str:
+    head = ("Part", "Expected", "By", "Because", "Tried with")
+    cells = (
         (
             f"`{row.name}`",
             f"`{row.signature}`",
-            f"`{row.replaced_by}`",
+            ", ".join(f"`{each}`" for each in row.needed_by),
             row.why,
             f"{row.package} {', '.join(row.versions)}",
         )
-        for row in (*early, *late)
+        for row in rows
     )
-    head = ("Part", "Expected", "Replaced by", "Because", "Tried with")
-    return "\n".join([STOCK_HEAD, table(head, rows), STOCK_TAIL])
+    return table(head, cells)
 
 
 STOCK_HEAD = """\
 # What Threadhold replaces of stock packages
 
-`table.py` has one row for each part, in the order of installation. The platform checks all rows at its
-start, before it replaces anything. If a part is missing or has other parameters, the start fails with the
-row: what, why, expected, found, and the versions that were tried.
+`table.py` has one row for each part that a function of this folder replaces, in the order of installation.
+`elsewhere.py` has the parts that other modules change, or use by a name that is internal. The platform checks
+all rows at its start, before it replaces anything. If a part is missing or has other parameters, the start
+fails with the row: what, why, expected, found, and the versions that were tried.
+
+`routes[name]` is the route of a list that the function `name` answers. `attribute` means that the instances of
+the class have it.
 """
 
 STOCK_TAIL = """\
-`app.router.routes[...]` and other lists name a route by the function that answers it.
+## Replace or use another part
 
-To replace another part, add a row to `table.py` and a function here that takes the stock part and returns
-what takes its place. Then run `python -m tools.reference`. A new version of a package gets a row's
-`versions` after `docs/how-to/upgrade.md` was followed.
+To replace a part, add a row to `table.py`, and a function here that takes the stock part and returns what takes
+its place. A part that another module changes, or uses although its name begins with `_`, gets a row in
+`elsewhere.py`. Then run `python -m tools.reference`.
+
+A new version of a package gets into a row's `versions` after `docs/how-to/upgrade.md` was followed.
 """
 
 

@@ -3,6 +3,7 @@
 The parts are internal to `langgraph_api`, so a new release may rename or change them without a notice.
 """
 
+import dis
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
@@ -18,18 +19,19 @@ API_VERSIONS = ("0.16.7",)
 
 @dataclass(frozen=True)
 class Replacement:
-    """A part of a stock package that Threadhold replaces.
+    """A part of a stock package that Threadhold replaces, changes or uses.
 
     Attributes:
         module: The module.
-        attribute: The name in the module, with dots inside of a class. `routes[endpoint]` is the
-            route of a list whose endpoint is the function `endpoint`.
-        why: What would happen without the replacement.
+        attribute: The name in the module, with dots inside of an object or class. `routes[endpoint]` is
+            the route of a list whose endpoint is the function `endpoint`.
+        why: What would happen without the replacement, or what the part is needed for.
         signature: What is expected: names, kinds and defaults of the parameters, without types. If the
-            part cannot be called, the name of its type.
+            part cannot be called, the name of its type. `ATTRIBUTE`: instances of the class have it.
         replace: Takes the stock part and returns what takes its place. Of a route it takes the route,
-            and returns the route's new app. None: `by` changes the part.
-        by: The module of Threadhold that changes the part. It is checked like the others.
+            and returns the route's new app. None: the part is only checked, because `by` changes or
+            uses it.
+        by: The modules of Threadhold that change or use the part, if it is not that of `replace`.
         unless: Key of `http` in the configuration with which the part does not exist.
         versions: Versions of `package` with which the row was tried.
         package: The distribution that has the module.
@@ -40,7 +42,7 @@ class Replacement:
     why: str
     signature: str
     replace: Callable[[Any], Any] | None = None
-    by: str = ""
+    by: tuple[str, ...] = ()
     unless: str = ""
     versions: tuple[str, ...] = API_VERSIONS
     package: str = "langgraph-api"
@@ -51,14 +53,23 @@ class Replacement:
         return f"{self.module}.{self.attribute}"
 
     @property
-    def replaced_by(self) -> str:
-        """The module of Threadhold with the replacement."""
-        return self.by or getattr(self.replace, "__module__", "")
+    def needed_by(self) -> tuple[str, ...]:
+        """The modules of Threadhold that replace, change or use the part."""
+        return self.by or (str(getattr(self.replace, "__module__", "")),)
+
+
+ATTRIBUTE = "attribute"
+"""The signature of an attribute that the methods of a class set in its instances."""
 
 
 def instead(value: Any) -> Callable[[Any], Any]:
     """Return a `replace` that needs nothing of the stock part."""
-    return lambda stock: value
+
+    def replace(stock: Any) -> Any:
+        return value
+
+    replace.__module__ = str(getattr(value, "__module__", __name__))
+    return replace
 
 
 class StockChanged(RuntimeSqlError):
@@ -80,6 +91,19 @@ def install_all(rows: Iterable[Replacement]) -> None:
     Raises:
         StockChanged: a part is missing, or is not the expected one. Nothing was replaced.
     """
+    for row, place in check(rows):
+        if row.replace is not None:
+            # Anew: an earlier row may have replaced the same part.
+            stock = place.found if _is_route(row) else getattr(place.holder, place.name)
+            setattr(place.holder, place.name, row.replace(stock))
+
+
+def check(rows: Iterable[Replacement]) -> list[tuple[Replacement, _Place]]:
+    """Return where the part of each row is.
+
+    Raises:
+        StockChanged: a part is missing, or is not the expected one.
+    """
     places, wrong = list[tuple[Replacement, _Place]](), list[str]()
     for row in rows:
         if _is_switched_off(row):
@@ -91,11 +115,7 @@ def install_all(rows: Iterable[Replacement]) -> None:
             places.append((row, place))
     if wrong:
         raise StockChanged("\n".join(wrong))
-    for row, place in places:
-        if row.replace is not None:
-            # Anew: an earlier row may have replaced the same part.
-            stock = place.found if _is_route(row) else getattr(place.holder, place.name)
-            setattr(place.holder, place.name, row.replace(stock))
+    return places
 
 
 def _is_switched_off(row: Replacement) -> bool:
@@ -123,7 +143,9 @@ def _find(row: Replacement) -> _Place | str:
         try:
             found = getattr(holder, name)
         except AttributeError:
-            return f"no attribute {name!r}"
+            if not _is_of_instances(holder, name):
+                return f"no attribute {name!r}"
+            found = _OF_INSTANCES
     if not endpoint:
         return _Place(holder, name, found)
     for route in found:
@@ -134,8 +156,28 @@ def _find(row: Replacement) -> _Place | str:
     return f"no route of the function {endpoint!r}"
 
 
+_OF_INSTANCES = object()
+
+
+def _is_of_instances(holder: Any, name: str) -> bool:
+    """Return whether instances of a class have an attribute: a field, or what one of its methods sets."""
+    if not isinstance(holder, type):
+        return False
+    if name in getattr(holder, "__dataclass_fields__", ()):
+        return True
+    members = (each for base in holder.__mro__ for each in vars(base).values())
+    return any(
+        step.opname == "STORE_ATTR" and step.argval == name
+        for each in members
+        if inspect.isfunction(each) and name in each.__code__.co_names
+        for step in dis.get_instructions(each)
+    )
+
+
 def signature(found: Any) -> str:
     """Return the parameters of a function or class, without types; of anything else its type."""
+    if found is _OF_INSTANCES:
+        return ATTRIBUTE
     if not callable(found):
         return type(found).__name__
     parameters = inspect.signature(found).parameters.values()
@@ -167,8 +209,8 @@ def _problem(row: Replacement, place: _Place | str) -> str:
     """Describe a row that does not fit, and say what to do."""
     package = row.package
     return (
-        f"{row.name} is not the part that Threadhold replaces.\n"
-        f"  replaced by: {row.replaced_by}\n"
+        f"{row.name} is not the part that Threadhold knows.\n"
+        f"  needed by:   {', '.join(row.needed_by)}\n"
         f"  because:     {row.why}\n"
         f"  expected:    {row.signature}\n"
         f"  found:       {place if isinstance(place, str) else _signature(row, place)}\n"

@@ -4,6 +4,7 @@ from langgraph_runtime_sql.gate import writes
 from threadhold.stock import (
     agent_cards,
     checkpoint_events,
+    elsewhere,
     event_routes,
     event_session,
     event_streaming,
@@ -28,7 +29,7 @@ BEFORE_IMPORT = (
         "checkpoint could name any type.",
         "bool",
         replace=instead(True),
-        by="threadhold.stock.table",
+        by=("threadhold.stock.table",),
         versions=("4.3.2",),
         package="langgraph-checkpoint",
     ),
@@ -38,14 +39,14 @@ BEFORE_IMPORT = (
         "The copy of it that compiled graphs read.",
         "bool",
         replace=instead(True),
-        by="threadhold.stock.table",
+        by=("threadhold.stock.table",),
         versions=("1.2.22",),
         package="langgraph",
     ),
 )
 """What must be replaced before `langgraph_api` imports code of the project."""
 
-TABLE = (
+REPLACED = (
     Replacement(
         _SERVICE,
         "EventStreamingSession",
@@ -61,7 +62,6 @@ TABLE = (
         "A stream begins at a cursor, or at what is not over. The stock one sends everything again.",
         "(self)",
         replace=instead(event_streaming.start),
-        by="threadhold.stock.event_streaming",
     ),
     Replacement(
         _SERVICE,
@@ -69,7 +69,6 @@ TABLE = (
         "The stream of a WebSocket begins with its first subscription, which may have a cursor.",
         "(self)",
         replace=instead(event_streaming.wait_for_end),
-        by="threadhold.stock.event_streaming",
     ),
     Replacement(
         _SERVICE,
@@ -77,7 +76,6 @@ TABLE = (
         "Answers to commands say what the stream contained before the command.",
         "(self)",
         replace=instead(event_streaming.meta),
-        by="threadhold.stock.event_streaming",
     ),
     Replacement(
         _SERVICE,
@@ -135,7 +133,6 @@ TABLE = (
         "gate, which also checks limits and keeps the audit log.",
         "(action, value)",
         replace=instead(writes.admit_item),
-        by="langgraph_runtime_sql.gate.writes",
     ),
     Replacement(
         "langgraph_api.serde",
@@ -158,7 +155,6 @@ TABLE = (
         "The stock stream starts two tasks to wait for each event.",
         "(coro, done)",
         replace=instead(stream_codec.wait_unless_stopped),
-        by="threadhold.stock.stream_codec",
     ),
     Replacement(
         "langgraph_api.sse",
@@ -225,50 +221,8 @@ TABLE = (
         "(request, assistant_id)",
         replace=agent_cards.relative,
     ),
-    Replacement(
-        "langgraph_api.auth.middleware",
-        "on_error",
-        "The stock refusal loses the headers of the project's handler, such as `WWW-Authenticate`.",
-        "(conn, exc)",
-        by="threadhold.http.authentication",
-    ),
-    Replacement(
-        "langgraph_api.server",
-        "app.router.routes[meta_metrics]",
-        "The stock metrics are open, and show one of several processes.",
-        "(request)",
-        by="threadhold.http.authentication",
-        unless="disable_meta",
-    ),
-    Replacement(
-        "langgraph_api.server",
-        "app.router.routes[openapi]",
-        "The stock description lacks the mount's prefix and the routes of the host.",
-        "(request)",
-        by="threadhold.http.openapi",
-        unless="disable_meta",
-    ),
-    Replacement(
-        "langgraph_api.server",
-        "app.router.routes[docs]",
-        "The stock page loads scripts from another host.",
-        "(request)",
-        by="threadhold.http.openapi",
-        unless="disable_meta",
-    ),
-    Replacement(
-        "langgraph_api.api.ui",
-        "_UI_SCHEMAS_CACHE",
-        "The stock route keeps the first list of UI components. A new build must be seen.",
-        "NoneType",
-        by="langgraph_runtime_sql.ui_bundler",
-    ),
-    Replacement(
-        "langgraph_api.middleware.ensure_store",
-        "_CONFIG",
-        "The stock middleware keeps the store of the first start of a process.",
-        "NoneType",
-        by="threadhold.stock.starts",
-    ),
 )
 """What is replaced after the import of `langgraph_api.server`."""
+
+TABLE = (*REPLACED, *elsewhere.CHANGED, *elsewhere.USED)
+"""What is checked after the import of `langgraph_api.server`."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from threadhold.stock import replacement, table
-from threadhold.stock.replacement import Replacement, StockChanged, install_all
+from threadhold.stock.replacement import ATTRIBUTE, Replacement, StockChanged, install_all
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
@@ -22,7 +22,13 @@ NAMES = {row.name for row in ROWS}
 @pytest.fixture
 def stock(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A stock module of which two parts are replaced."""
+
+    class Kept:
+        def set(self) -> None:
+            self.value: int = 1
+
     module: Any = ModuleType("stock_of_test")
+    module.Kept = Kept
     module.kept = lambda first, *, second=1: "stock"
     module.other = lambda: "stock"
     monkeypatch.setitem(sys.modules, "stock_of_test", module)
@@ -37,7 +43,7 @@ def row(attribute: str, signature: str = "(first, *, second=1)") -> Replacement:
         "The reason of the row.",
         signature,
         replace=lambda stock: f"instead of {stock(1)}",
-        by="threadhold.of_test",
+        by=("threadhold.of_test",),
         versions=("1.0", "1.1"),
         package="stock-of-test",
     )
@@ -49,8 +55,10 @@ def row(attribute: str, signature: str = "(first, *, second=1)") -> Replacement:
         (row("gone"), "no attribute 'gone'"),
         (row("other"), "()"),
         (row("routes_of[none]"), "no attribute 'routes_of'"),
+        (row("Kept.gone"), "no attribute 'gone'"),
+        (row("Kept.value.gone"), "no attribute 'gone'"),
     ],
-    ids=["missing", "another signature", "missing routes"],
+    ids=["missing", "another signature", "missing routes", "missing attribute", "missing below"],
 )
 def test_part_that_is_not_the_known_one_stops_before_anything_is_replaced(
     stock: Any, wrong: Replacement, found: str
@@ -59,7 +67,14 @@ def test_part_that_is_not_the_known_one_stops_before_anything_is_replaced(
     with pytest.raises(StockChanged) as caught:
         install_all([row("kept"), wrong])
     text = str(caught.value)
-    shown = (wrong.name, wrong.why, wrong.signature, "threadhold.of_test", "1.0, 1.1", "pip install")
+    shown = (
+        wrong.name,
+        wrong.why,
+        wrong.signature,
+        "threadhold.of_test",
+        "1.0, 1.1",
+        "pip install",
+    )
     assert all(each in text for each in (*shown, f"found:       {found}"))
     assert "stock_of_test.kept" not in text
     assert stock.kept is kept
@@ -71,27 +86,63 @@ def test_module_that_is_gone_stops_the_start() -> None:
         install_all([gone])
 
 
+def test_attribute_that_a_method_sets_is_found(stock: Any) -> None:
+    known = Replacement(
+        "stock_of_test", "Kept.value", "Why.", ATTRIBUTE, by=("threadhold.of_test",)
+    )
+    install_all([known])
+    assert not hasattr(stock.Kept, "value")
+
+
 def test_known_parts_are_replaced_in_order(stock: Any) -> None:
     install_all([row("kept")])
     assert stock.kept == "instead of stock"
 
 
-def test_each_row_says_why_and_what_replaces_it() -> None:
+def test_each_row_says_why_and_which_modules_need_it() -> None:
     for each in ROWS:
         assert each.why.endswith("."), each.name
-        source = ROOT / (each.replaced_by.replace(".", "/") + ".py")
-        assert source.exists(), each.name
+        for module in each.needed_by:
+            assert source_of(module).exists(), each.name
+
+
+def source_of(module: str) -> Path:
+    return ROOT / (module.replace(".", "/") + ".py")
+
+
+def test_each_part_has_one_row() -> None:
+    assert len(NAMES) == len(ROWS)
 
 
 def test_signature_leaves_types_and_objects_out() -> None:
-    def known(a: int, *b: str, c: Any = object(), d: str = "x", **e: Any) -> None: ...
+    def known(a: int, *b: str, c: Any = ROOT, d: str = "x", **e: Any) -> None: ...
 
     assert replacement.signature(known) == "(a, *b, c=..., d='x', **e)"
     assert replacement.signature(None) == "NoneType"
 
 
 def assigned(source: Path) -> Iterator[str]:
-    """Yield `module.attribute` of each assignment to an attribute of a `langgraph_api` module.
+    """Yield `module.attribute` of each assignment to an attribute of a `langgraph_api` module."""
+    for nodes, known in _scopes(source):
+        for node in nodes:
+            yield from filter(None, (_path(each, known) for each in _changed(node)))
+
+
+def internal(source: Path) -> Iterator[str]:
+    """Yield `module.name` of each name of `langgraph_api` that begins with `_`."""
+    for nodes, known in _scopes(source):
+        read = (_path(node, known) for node in nodes if isinstance(node, ast.Attribute))
+        for path in {*known.values(), *filter(None, read)}:
+            if any(_is_internal(each) for each in path.split(".")):
+                yield path
+
+
+def _is_internal(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _scopes(source: Path) -> Iterator[tuple[list[ast.AST], dict[str, str]]]:
+    """Yield the nodes of each function, and those outside, with the paths of names of `langgraph_api`.
 
     A name is followed from its import through assignments and loops of the same function.
     """
@@ -104,8 +155,7 @@ def assigned(source: Path) -> Iterator[str]:
         for _ in range(3):
             for node in nodes:
                 known |= {name: path for name, path in _aliases(node, known) if path}
-        for node in nodes:
-            yield from filter(None, (_path(each, known) for each in _changed(node)))
+        yield nodes, known
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -150,10 +200,13 @@ def _path(node: ast.AST, known: dict[str, str]) -> str | None:
         if "import_module(" in text or "sys.modules" in text:
             names = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
             return next((n for n in map(str, names) if n.startswith("langgraph_api")), None)
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
-        if isinstance(node.slice, ast.Constant):
-            name = str(node.slice.value)
-            return name if name.startswith("langgraph_api") else None
+    if (
+        isinstance(node, ast.Subscript)
+        and ast.unparse(node.value) == "sys.modules"
+        and isinstance(node.slice, ast.Constant)
+    ):
+        name = str(node.slice.value)
+        return name if name.startswith("langgraph_api") else None
     return None
 
 
@@ -182,6 +235,33 @@ def test_every_assignment_to_an_attribute_of_the_api_is_in_the_table() -> None:
     assert found.keys() <= NAMES, {name: str(path) for name, path in found.items()}
     # The rows that other modules apply: the search does find assignments.
     assert "langgraph_api.api.ui._UI_SCHEMAS_CACHE" in found
+
+
+def test_every_internal_name_of_the_api_is_in_the_table() -> None:
+    sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    found = {name: path for path in sources for name in internal(path)}
+    # A module that is internal has rows of its own names.
+    missing = {
+        name: str(path)
+        for name, path in found.items()
+        if not any(row == name or row.startswith(f"{name}.") for row in NAMES)
+    }
+    assert not missing
+    assert "langgraph_api._checkpointer.start_checkpointer" in found
+
+
+# What these modules add to objects of `langgraph_api`, and a method of each named tuple.
+OUR_ATTRIBUTES = {"_applied_seq", "_begins_at", "_begins_later", "_replace"}
+
+
+@pytest.mark.parametrize(
+    "module", ["event_routes", "event_session", "event_streaming", "request_checks", "stream_codec"]
+)
+def test_every_internal_attribute_of_objects_of_the_api_is_in_the_table(module: str) -> None:
+    tree = ast.parse(source_of(f"threadhold.stock.{module}").read_text())
+    found = {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+    known = {name.rpartition(".")[2] for name in NAMES}
+    assert {each for each in found if _is_internal(each)} <= known | OUR_ATTRIBUTES
 
 
 CHANGES = """
@@ -219,13 +299,49 @@ for name, value in parts():
 
 def test_loading_the_platform_changes_only_what_the_table_names() -> None:
     """Also what no search of the sources sees, such as an attribute with a computed name."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHANGES], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
+    done = in_fresh_process(CHANGES)
     assert done.returncode == 0, done.stderr
     changed = set(done.stdout.split())
     assert changed
     assert changed <= NAMES
+
+
+LOADS = """
+import tempfile
+from threadhold import LangGraphPlatform
+from threadhold.errors import StockChanged
+
+platform = LangGraphPlatform(
+    "langgraph.json",
+    database_url=f"sqlite:///{tempfile.mkdtemp()}/a.db",
+    authenticate=lambda request: "somebody",
+)
+from langgraph_api.auth import custom
+
+del custom._load_auth_obj
+try:
+    platform.app
+except StockChanged as error:
+    print(error)
+"""
+
+
+def test_part_that_the_import_of_the_server_needs_stops_with_its_row() -> None:
+    done = in_fresh_process(LOADS)
+    assert done.returncode == 0, done.stderr
+    assert "langgraph_api.auth.custom._load_auth_obj is not the part" in done.stdout
+    assert "threadhold.given" in done.stdout
+
+
+def in_fresh_process(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_the_table_was_tried_with_the_installed_versions() -> None:
