@@ -5,7 +5,7 @@ import { ago, t } from "./i18n";
 import { Icon } from "./icon";
 import { usePolling } from "./polling";
 import { explain } from "./problems";
-import type { StartProps } from "./products";
+import type { StartProps } from "./products/props";
 import { Answers, answersOf, Ask, type Given } from "./question";
 import { go } from "./route";
 import { graphOf, titleOf } from "./threads";

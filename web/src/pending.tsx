@@ -1,6 +1,6 @@
 import type { Fields, Run } from "./api";
 import { t } from "./i18n";
-import { textOf } from "./message";
+import { textOf } from "./shown";
 
 /** Return the messages with which a run was started. */
 export function inputOf(run: Run): Fields[] {

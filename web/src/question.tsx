@@ -3,7 +3,8 @@ import { Suspense, useState } from "react";
 import type { Fields, Run, State } from "./api";
 import { ago, t } from "./i18n";
 import { Text } from "./markdown";
-import { products, type QuestionProps } from "./products";
+import { products } from "./products";
+import type { QuestionProps } from "./products/props";
 
 interface Props {
   value: unknown;

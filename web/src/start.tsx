@@ -1,11 +1,11 @@
 // A new conversation: choose the assistant, then write, or begin as its product says.
-import { Suspense, useRef, useState } from "react";
+import { Suspense } from "react";
 import * as api from "./api";
-import { Composer } from "./composer";
+import { First } from "./first";
 import { t } from "./i18n";
 import { Icon, productIcon } from "./icon";
-import { explain } from "./problems";
-import { products, type StartProps } from "./products";
+import { products } from "./products";
+import type { StartProps } from "./products/props";
 import { go } from "./route";
 
 interface Props {
@@ -45,38 +45,5 @@ function Choice({ assistants }: { assistants: api.Assistant[] }) {
         </ul>
       </section>
     </div>
-  );
-}
-
-/** A new conversation that begins with a message. */
-export function First({ assistant, onStarted }: StartProps) {
-  const [problem, setProblem] = useState<unknown>(null);
-  const made = useRef<string | null>(null);
-  const begin = async (text: string): Promise<boolean> => {
-    try {
-      // A second attempt uses the thread of the first.
-      made.current ??= (await api.createThread(assistant.graph_id, text.slice(0, 80))).thread_id;
-      onStarted(made.current, assistant.graph_id, text);
-      return true;
-    } catch (error) {
-      setProblem(error);
-      return false;
-    }
-  };
-  return (
-    <section className="conversation">
-      <div className="page">
-        <div className="start">
-          <button className="quiet small" onClick={() => go({})}><Icon name="left" size={14} />{t("back")}</button>
-          <h1>{api.label(assistant.graph_id)}</h1>
-          <p className="hint">{assistant.description}</p>
-          <p className="hint">{t("empty")}</p>
-        </div>
-      </div>
-      <div className="below">
-        {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
-        <Composer place={`new:${assistant.graph_id}`} onSend={begin} />
-      </div>
-    </section>
   );
 }

@@ -4,8 +4,9 @@ import type { Fields } from "./api";
 import type { Place } from "./branches";
 import { t } from "./i18n";
 import { Icon } from "./icon";
-import { Message, type MessageActions, type Shown } from "./message";
-import type { AnswerProps, MessageProps } from "./products";
+import { Message, type MessageActions } from "./message";
+import type { AnswerProps, MessageProps } from "./products/props";
+import type { Shown } from "./shown";
 import { useSlice } from "./virtual";
 
 const ASSUMED = 140;

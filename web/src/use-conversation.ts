@@ -4,10 +4,11 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as api from "./api";
 import type { Fields, Run } from "./api";
 import { messagesOf, places, type Place } from "./branches";
-import { isVisible, shown, type MessageActions, type Shown } from "./message";
+import type { MessageActions } from "./message";
 import { inputOf } from "./pending";
 import { usePolling, useVisible } from "./polling";
 import { isLocked, isLost } from "./problems";
+import { isVisible, shown, type Shown } from "./shown";
 import { stateFetch, streamFetch } from "./stream";
 import { isClosed } from "./threads";
 

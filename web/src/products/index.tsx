@@ -1,62 +1,10 @@
 // What each product adds to the shell. A product's code is loaded when it is needed.
 import { lazy, type ComponentType } from "react";
-import type { Assistant, Fields } from "../api";
 import type { Attachments } from "../composer";
 import { wordsOf } from "../i18n";
-import type { Shown } from "../message";
 import "./panel.css";
+import type { AnswerProps, MessageProps, PageProps, QuestionProps, StartProps, ViewProps } from "./props";
 import { forget } from "./tutor/kept";
-
-export interface ViewProps {
-  threadId: string;
-  /** The state of the thread, or of the version that is shown. */
-  values: Fields;
-  /** Whether a run of the thread is pending or running. */
-  isBusy: boolean;
-  /** Whether the thread takes no more messages. */
-  readOnly: boolean;
-  /** Send a message as if the person had typed it; false if the server refused it. */
-  say: (text: string) => Promise<boolean>;
-}
-
-export interface StartProps {
-  assistant: Assistant;
-  /** Open a thread, and send `text` in it unless it is empty. */
-  onStarted: (thread: string, assistant: string, text: string) => void;
-}
-
-export interface PageProps {
-  threadId: string;
-  /** Say that the thread has changed. */
-  onChange: () => Promise<void>;
-}
-
-export interface AnswerProps {
-  message: Shown;
-  /** The message as the last checkpoint has it. What was streamed lacks what the graph has added. */
-  stored: Fields | undefined;
-  /** The state of the thread; its citations belong to the last answer. */
-  values: Fields;
-  isLast: boolean;
-  growing: boolean;
-}
-
-export interface MessageProps {
-  message: Shown;
-  /** The state of the thread, or of the version that is shown. */
-  values: Fields;
-  /** The state as the server has stored it last: the stream may not repeat a message that changed. */
-  stored: Fields;
-}
-
-export interface QuestionProps {
-  threadId: string;
-  /** What the graph asks: the payload of its interrupt. */
-  value: unknown;
-  /** Give an answer; false if the server refused it. */
-  onAnswer: (answer: unknown) => Promise<boolean>;
-  onStarted: StartProps["onStarted"];
-}
 
 export interface Product {
   /** Shown below the messages of a thread. */

@@ -1,7 +1,7 @@
 // An answer with its citations, which open their passages.
 import { useMemo, useState, type MouseEvent } from "react";
 import { Text } from "../../markdown";
-import type { AnswerProps } from "..";
+import type { AnswerProps } from "../props";
 import { annotate } from "./annotate";
 import { notesOf, type Citation } from "./citation";
 import { Passage } from "./passage";

@@ -1,6 +1,6 @@
 // What an answer says about its sources.
 import type { Fields } from "../../api";
-import type { Shown } from "../../message";
+import type { Shown } from "../../shown";
 
 export interface Citation {
   number: number;

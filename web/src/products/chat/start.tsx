@@ -3,7 +3,7 @@ import { useState } from "react";
 import * as api from "../../api";
 import { Composer } from "../../composer";
 import { explain } from "../../problems";
-import type { StartProps } from "..";
+import type { StartProps } from "../props";
 import { Documents } from "./documents";
 import "./styles.css";
 import { w } from "./words";

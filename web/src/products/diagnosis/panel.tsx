@@ -3,7 +3,7 @@ import { useState, type KeyboardEvent } from "react";
 import * as api from "../../api";
 import { t } from "../../i18n";
 import { explain } from "../../problems";
-import type { ViewProps } from "..";
+import type { ViewProps } from "../props";
 import { Causes } from "./causes";
 import * as client from "./client";
 import { Log } from "./log";

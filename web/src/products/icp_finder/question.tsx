@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { t } from "../../i18n";
 import { explain } from "../../problems";
-import type { QuestionProps } from "..";
+import type { QuestionProps } from "../props";
 import { factsOf, isKind, optionName, type Asked } from "./asked";
 import { openSession } from "./requests";
 import "./styles.css";

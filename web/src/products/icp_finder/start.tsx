@@ -3,7 +3,7 @@ import { useState } from "react";
 import * as api from "../../api";
 import { ago, t } from "../../i18n";
 import { explain } from "../../problems";
-import type { StartProps } from "..";
+import type { StartProps } from "../props";
 import { openFresh } from "./requests";
 import "./styles.css";
 import { w } from "./words";

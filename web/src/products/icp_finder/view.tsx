@@ -1,7 +1,7 @@
 // What a thread of the ICP finder knows: the profile and the candidates.
 import type { Fields } from "../../api";
 import { explain } from "../../problems";
-import type { ViewProps } from "..";
+import type { ViewProps } from "../props";
 import { Candidates } from "./candidates";
 import { profileOf } from "./profile";
 import { ProfileCard } from "./profile_card";

@@ -2,7 +2,7 @@
 import { t } from "../../i18n";
 import { explain } from "../../problems";
 import { go } from "../../route";
-import type { PageProps } from "..";
+import type { PageProps } from "../props";
 import * as client from "./client";
 import { Controls } from "./controls";
 import { Report } from "./report";

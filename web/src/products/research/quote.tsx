@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { Drawer } from "../drawer";
 import { Excerpt } from "../excerpt";
 import * as client from "./client";
-import { Address } from "./report";
+import { Address } from "./address";
 import { w } from "./words";
 
 interface Props { id: string; entry: client.Entry; statement: string; report: client.Report; onClose: () => void }

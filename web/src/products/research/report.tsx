@@ -1,7 +1,7 @@
 // The report: statements whose marks open their quotes, diagrams and sources.
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
-import { safeLink } from "../../markdown";
 import { t } from "../../i18n";
+import { Address } from "./address";
 import type { Claim, Entry, Report as Content, Written } from "./client";
 import { Quote } from "./quote";
 import { Sources } from "./sources";
@@ -130,13 +130,6 @@ function Quotes({ ledger, onShow }: { ledger: Entry[]; onShow: Show }) {
       </ol>
     </details>
   );
-}
-
-/** An address of a page: a link if it is safe to follow. */
-export function Address({ url, text }: { url: string; text?: string }) {
-  const link = safeLink(url);
-  if (link === "") return <span className="meta address">{text === undefined ? url : `${text} (${url})`}</span>;
-  return <a className="address" href={link} target="_blank" rel="noopener noreferrer">{text ?? url}</a>;
 }
 
 /** Return the diagrams in a report. */

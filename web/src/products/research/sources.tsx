@@ -1,6 +1,6 @@
 // Every page that was found.
 import type { Source } from "./client";
-import { Address } from "./report";
+import { Address } from "./address";
 import { w } from "./words";
 
 export function Sources({ sources }: { sources: Source[] }) {

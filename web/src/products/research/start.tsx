@@ -2,7 +2,7 @@
 import { useRef, useState } from "react";
 import * as api from "../../api";
 import { explain } from "../../problems";
-import type { StartProps } from "..";
+import type { StartProps } from "../props";
 import * as client from "./client";
 import "./styles.css";
 import { w } from "./words";

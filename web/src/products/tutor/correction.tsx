@@ -1,6 +1,6 @@
 // The correction of a message: the difference, each mistake explained, and how it was checked.
 import type { Fields } from "../../api";
-import type { MessageProps } from "..";
+import type { MessageProps } from "../props";
 import { checkedBy, isComplete, limits, type Check } from "./check";
 import { pieces, type Issue } from "./pieces";
 import "./styles.css";

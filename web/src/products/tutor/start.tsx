@@ -2,8 +2,8 @@
 import { useEffect, useState } from "react";
 import * as api from "../../api";
 import { explain } from "../../problems";
-import { First } from "../../start";
-import type { StartProps } from "..";
+import { First } from "../../first";
+import type { StartProps } from "../props";
 import { forget, kept } from "./kept";
 import "./styles.css";
 import { w } from "./words";

@@ -1,7 +1,7 @@
 // The learner's summary, practice and profile, below the conversation.
 import { useEffect, useId, useRef, useState } from "react";
 import { go } from "../../route";
-import type { ViewProps } from "..";
+import type { ViewProps } from "../props";
 import { forget, keep } from "./kept";
 import { Practice } from "./practice";
 import { Profile } from "./profile";
