@@ -25,3 +25,8 @@ def now() -> datetime:
 def elapsed() -> float:
     """Return the seconds since an arbitrary moment."""
     return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
+
+
+def milliseconds() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

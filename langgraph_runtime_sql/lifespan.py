@@ -17,8 +17,10 @@ from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.encryption import keys
 from langgraph_runtime_sql.events import retention
-from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.events.bus import Bus
 from langgraph_runtime_sql.events.redis import url
+from langgraph_runtime_sql.events.redis.signing_key import signing_key
+from langgraph_runtime_sql.events.wires import Wires
 from langgraph_runtime_sql.gate import idempotency
 from langgraph_runtime_sql.limits import stored_count
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
@@ -154,20 +156,24 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     return opened
 
 
-async def _make_bus(database: Database, redis_url: str | None, prefix: str | None) -> LocalBus:
+async def _make_bus(database: Database, redis_url: str | None, prefix: str | None) -> Bus:
     """Create the bus without starting it.
 
     All processes on one database use the same channel prefix in Redis.
     """
     if database.dialect_name == "sqlite":
-        return LocalBus(database, run_claim.OWNER)
+        return Bus(database, run_claim.OWNER)
     # Imported late: a server on SQLite needs no driver of Postgres or Redis.
     from langgraph_runtime_sql.database.url import postgres_dsn
-    from langgraph_runtime_sql.events.shared import SharedBus
+    from langgraph_runtime_sql.events.postgres_wire import PostgresWire
 
     dsn = postgres_dsn(database.url)
+
+    def postgres(bus: Bus) -> PostgresWire:
+        return PostgresWire(dsn, bus.name, bus.receive, bus.look_again)
+
     if redis_url is None:
-        return SharedBus(database, run_claim.OWNER, dsn)
+        return Bus(database, run_claim.OWNER, lambda bus: Wires(postgres(bus)))
     from langgraph_runtime_sql.events.redis.wire import RedisWire
 
     if url.is_exposed(redis_url):
@@ -178,20 +184,13 @@ async def _make_bus(database: Database, redis_url: str | None, prefix: str | Non
             url=url.shown(redis_url),
         )
     named = prefix or f"threadhold:{await database.identity()}"
-    return SharedBus(
-        database,
-        run_claim.OWNER,
-        dsn,
-        lambda bus, key: RedisWire(
-            redis_url,
-            bus.name,
-            key,
-            bus.receive,
-            bus.receive_events,
-            bus.look_again,
-            prefix=named,
-        ),
-    )
+    key = await database.write(signing_key)
+
+    def redis(bus: Bus) -> RedisWire:
+        hears = (bus.receive, bus.receive_events, bus.look_again)
+        return RedisWire(redis_url, bus.name, key, *hears, prefix=named)
+
+    return Bus(database, run_claim.OWNER, lambda bus: Wires(postgres(bus), redis(bus)))
 
 
 def _widen_executor(slots: int) -> None:
@@ -240,7 +239,7 @@ def _start_tasks(stack: AsyncExitStack, opened: Runtime, tasks: Any, *, crons: b
     from langgraph_api import config
     from langgraph_api.metrics_collector import collector_loop
 
-    tasks.create_task(outage.watch(opened.database, opened.bus.wake_followers))
+    tasks.create_task(outage.watch(opened.database, opened.bus.followers.wake))
     delivery = Delivery(opened)
     opened.deliver_webhooks = delivery.wake
     # After the queue has stopped, whose last runs may have webhooks.

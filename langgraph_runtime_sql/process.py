@@ -32,7 +32,7 @@ class Running(Protocol):
     Attributes:
         options: The runtime's options.
         database: The open `database.database.Database`.
-        bus: The `events.bus.LocalBus`.
+        bus: The `events.bus.Bus`.
         store: The `store.store.SqlStore`.
     """
 

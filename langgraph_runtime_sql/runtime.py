@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.events.bus import Bus
 from langgraph_runtime_sql.options import Options
 from langgraph_runtime_sql.stopping import Stopping
 from langgraph_runtime_sql.store.store import SqlStore
@@ -55,7 +55,7 @@ class Runtime:
     """
 
     database: Database
-    bus: LocalBus
+    bus: Bus
     store: SqlStore
     options: Options = field(default_factory=Options)
     hooks: Any = None

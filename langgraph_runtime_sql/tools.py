@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.events.bus import Bus
 from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.store.store import SqlStore
 
@@ -19,6 +19,6 @@ def without_platform(database: Database) -> Iterator[None]:
     Args:
         database: An open database. The caller closes it.
     """
-    bus = LocalBus(database, name="")
+    bus = Bus(database, name="")
     with process.running(Runtime(database=database, bus=bus, store=SqlStore())):
         yield

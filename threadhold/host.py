@@ -181,4 +181,4 @@ async def health(request: Request) -> JSONResponse:
         return JSONResponse({"status": "unavailable", "reason": type(error).__name__}, 503)
     here = runtime.current()
     damage = {} if here.database.outage.damage is None else {"database": DatabaseState.DAMAGED}
-    return JSONResponse({"status": "ok", **damage, **here.bus.health()})
+    return JSONResponse({"status": "ok", **damage, **here.bus.wires.health()})

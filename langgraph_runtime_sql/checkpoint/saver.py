@@ -219,7 +219,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
             admit(conn)
             if owner is not None:
                 # After a crash the next attempt does not repeat the events of this step.
-                process.current().bus.store(conn, owner.run_id)
+                process.current().bus.writers.store(conn, owner.run_id)
             thread_id = where["configurable"]["thread_id"]
             ns = where["configurable"]["checkpoint_ns"]
             saver = stock_saver(conn, sealing.storing(conn, thread_id, ns, checkpoint["id"]))

@@ -1,8 +1,9 @@
-"""End background tasks."""
+"""Tasks of the bus: start those that nobody waits for, and end all."""
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
+from typing import Any
 
 logger = logging.getLogger(__name__)
 
@@ -22,3 +23,16 @@ async def end_all(tasks: Collection["asyncio.Task[None]"]) -> None:
     for task in tasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("Bus task failed", exc_info=error)
+
+
+class Background:
+    """Tasks that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start a task. Call it on its event loop."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,9 +1,8 @@
-"""Topics: the followers and the writer of each thread in this process.
+"""Topics: the followers and the writer of each thread in this process."""
 
-The caller holds the bus's lock.
-"""
-
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -42,11 +41,19 @@ class Topic:
 
 
 class Topics:
-    """The topics of this process."""
+    """The topics of this process. The caller of a method holds the lock, unless the method takes it.
+
+    Attributes:
+        lock: Held while events are published, delivered or subscribed to.
+    """
 
     def __init__(self) -> None:
+        self.lock = threading.Lock()
         self._topics: dict[str, Topic] = {}
         self._by_run: dict[str, list[Subscription]] = {}
+        # The names of those whose log may have grown since this process read it.
+        self._outdated: set[str] = set()
+        self._due = asyncio.Event()
 
     def find(self, name: str) -> Topic | None:
         """Return a topic by `StreamKey.topic`, or None."""
@@ -105,3 +112,30 @@ class Topics:
         for each in list(topic.subscriptions) if topic else ():
             if key.run_id in (THREAD, each.key.run_id):
                 yield each
+
+    # --- whose log is read again, on the event loop of the bus
+
+    def look_at(self, name: str) -> None:
+        """Have the log of a thread read soon, if it is followed or written here."""
+        with self.lock:
+            is_used = name in self._topics
+        if is_used:
+            self.look_again([name])
+
+    def look_at_followed(self) -> None:
+        """Have the logs of all followed threads read soon."""
+        with self.lock:
+            names = [each.key.topic for each in self.followed()]
+        self.look_again(names)
+
+    def look_again(self, names: Iterable[str]) -> None:
+        """Have these logs read soon."""
+        self._outdated.update(names)
+        self._due.set()
+
+    async def outdated(self) -> list[str]:
+        """Wait for threads whose log may have grown, and return their names."""
+        await self._due.wait()
+        self._due.clear()
+        names, self._outdated = list(self._outdated), set()
+        return names

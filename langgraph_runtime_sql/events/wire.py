@@ -5,11 +5,10 @@ only.
 """
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.event import Event
 
 Message = tuple[str | None, ...]
@@ -22,12 +21,29 @@ LOG = "log"
 _LONGEST_REASON = 1_000
 
 
-class EventWire(Protocol):
-    """A wire that also carries events. Its methods belong to one event loop."""
+class Control(NamedTuple):
+    """A request to stop a run: `interrupt` or `rollback`, and the reason."""
+
+    action: str
+    reason: str | None
+
+
+class Wire(Protocol):
+    """A wire to other processes. Its methods belong to one event loop."""
 
     @property
     def well(self) -> bool:
         """Whether messages arrive."""
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what sends and receives until cancelled, each for a task of its own."""
+
+    def send(self, message: Message) -> None:
+        """Send a message soon."""
+
+
+class EventWire(Wire, Protocol):
+    """A wire that also carries events."""
 
     @property
     def state(self) -> str:
@@ -36,14 +52,8 @@ class EventWire(Protocol):
     async def look(self) -> None:
         """Refuse a server that can never work."""
 
-    def loops(self) -> list[Coroutine[Any, Any, None]]:
-        """Return what sends and receives until cancelled, each for a task of its own."""
-
     async def close(self) -> None:
         """Close all connections."""
-
-    def send(self, message: Message) -> None:
-        """Send a message soon."""
 
     def send_event(self, topic: str, base: int, event: Event) -> None:
         """Send an event of a thread soon."""

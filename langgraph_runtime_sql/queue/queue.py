@@ -18,7 +18,7 @@ from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import GraphExited, NotStarted, SupersededAttempt
-from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.wire import Control
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
@@ -107,7 +107,7 @@ class Queue:
         def wake() -> None:
             loop.call_soon_threadsafe(self._wake.set)
 
-        unsubscribe = self._runtime.bus.on_queued(wake)
+        unsubscribe = self._runtime.bus.controls.on_queued(wake)
         unguard = system_exit.guard(loop)
         # Separate tasks, because leases must be renewed during a long sweep.
         upkeep = [
@@ -235,7 +235,7 @@ class Queue:
         """Free the run if its worker left it running."""
         try:
             # This attempt's events must precede those of the next one.
-            await self._runtime.bus.flush()
+            await self._runtime.bus.publisher.flush()
             await self._runtime.database.write(
                 lambda conn: run_claim.release(
                     conn,
@@ -292,7 +292,7 @@ class Queue:
             return
         await self.sweep()
         async with self._claiming:
-            self._runtime.bus.release_others(self.working())
+            self._runtime.bus.writers.release_others(self.working())
         self._look_for_stuck_runs()
 
     def _look_for_stuck_runs(self) -> None:
@@ -321,8 +321,8 @@ class Queue:
         self.renewal = leases.Renewal(began, renewed)
         for row in held:
             if row["cancel_action"]:
-                control = bus.Control(row["cancel_action"], row["cancel_reason"])
-                self._runtime.bus.send_control(str(row["run_id"]), control)
+                control = Control(row["cancel_action"], row["cancel_reason"])
+                self._runtime.bus.controls.send(str(row["run_id"]), control)
         gone = active - renewed
         # Only after the second renewal: an attempt that has just ended may still clean up.
         for key in gone & self._gone:

@@ -18,7 +18,7 @@ from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
-from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.events.bus import Bus
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.process import configuration, running
 from langgraph_runtime_sql.runtime import Runtime
@@ -66,7 +66,7 @@ async def runtime_database(
 
 @contextmanager
 def as_runtime(
-    db: database.Database, *, store: SqlStore | None = None, bus: LocalBus | None = None
+    db: database.Database, *, store: SqlStore | None = None, bus: Bus | None = None
 ) -> Iterator[Runtime]:
     """Make `db` the database of this process's runtime, which has no queue.
 
@@ -76,7 +76,7 @@ def as_runtime(
     configured = configuration()
     runtime = Runtime(
         database=db,
-        bus=bus or LocalBus(db, run_claim.OWNER),
+        bus=bus or Bus(db, run_claim.OWNER),
         store=store or SqlStore(),
         options=configured.options,
         hooks=configured.hooks,

@@ -80,7 +80,7 @@ async def opened(
     )
     await db.start()
     bus = await lifespan._make_bus(db, redis_url, prefix)
-    watching = asyncio.create_task(outage.watch(db, bus.wake_followers))
+    watching = asyncio.create_task(outage.watch(db, bus.followers.wake))
     with as_runtime(db, bus=bus):
         try:
             await bus.start()

@@ -13,9 +13,8 @@ from typing import Any
 import ormsgpack
 from prometheus_client import Gauge
 
-from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql.clock import elapsed, milliseconds
 from langgraph_runtime_sql.events import wire
-from langgraph_runtime_sql.events.bus import milliseconds
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.redis.link import FAILURES, Link
 from langgraph_runtime_sql.events.wire import Message, Receive

@@ -6,8 +6,8 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
-from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.events.wire import Control
 from langgraph_runtime_sql.ops.runs import measured
 from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus
 from langgraph_runtime_sql.telemetry import metrics
@@ -16,24 +16,28 @@ from langgraph_runtime_sql.telemetry import metrics
 def made(conn: Connection, run: Row) -> None:
     """Announce to subscribers that a run was queued."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
-    conn.after_commit(lambda: runtime.current().bus.run_created(key, resumable=resumable))
+    conn.after_commit(lambda: runtime.current().bus.followers.run_created(key, resumable=resumable))
     labels = measured.labels(run, run.get("tenant"))
     conn.after_commit(lambda: metrics.runs().queued.labels(*labels).inc())
 
 
 def started(conn: Connection, run: Row) -> None:
     """Make this process the writer of a claimed run's thread."""
-    runtime.current().bus.claimed(conn, StreamKey.of_run(run), run)
+    runtime.current().bus.writers.claimed(conn, StreamKey.of_run(run), run)
 
 
 def ended(conn: Connection, run: Row) -> None:
     """Announce the end of a run to its subscribers."""
-    bus, key, resumable = runtime.current().bus, StreamKey.of_run(run), _is_resumable(run)
+    writers, key, resumable = (
+        runtime.current().bus.writers,
+        StreamKey.of_run(run),
+        _is_resumable(run),
+    )
     if run["kwargs"].get("temporary") and not log.has_thread(conn, run["thread_id"]):
         # A stateless run and its thread are deleted before this.
-        conn.after_commit(lambda: bus.run_ended(key, resumable=resumable))
+        conn.after_commit(lambda: writers.ended(key, resumable=resumable))
     else:
-        bus.end(conn, key, resumable=resumable)
+        writers.end(conn, key, resumable=resumable)
 
 
 def deleted(conn: Connection, run: Row, reason: str) -> None:
@@ -48,18 +52,18 @@ def dropped(conn: Connection, run: Row) -> None:
     """Delete the events of a deleted run, and end its streams in every process."""
     key = StreamKey.of_run(run)
     log.drop_run(conn, run["thread_id"], key.run_id)
-    conn.after_commit(lambda: runtime.current().bus.drop(key))
+    conn.after_commit(lambda: runtime.current().bus.followers.drop(key))
 
 
 def stop(conn: Connection, run_id: UUID, control: Control) -> None:
     """Ask a run's worker to stop."""
     key = str(run_id)
-    conn.after_commit(lambda: runtime.current().bus.send_control(key, control))
+    conn.after_commit(lambda: runtime.current().bus.controls.send(key, control))
 
 
 def wake(conn: Connection) -> None:
     """Tell the queues to look for runs that may start."""
-    conn.after_commit(lambda: runtime.current().bus.wake())
+    conn.after_commit(lambda: runtime.current().bus.controls.wake())
 
 
 def _is_resumable(run: Row) -> bool:

@@ -17,7 +17,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
-from langgraph_runtime_sql.events.bus import Control
+from langgraph_runtime_sql.events.wire import Control
 from langgraph_runtime_sql.gate import entries, writes
 from langgraph_runtime_sql.gate.operations import RUN_CANCEL
 from langgraph_runtime_sql.gate.reads import Visible

@@ -39,7 +39,7 @@ _discarding: set[asyncio.Task[None]] = set()
 def mark(run_id: UUID, kwargs: Row) -> Row:
     """Return the entry for the `configurable` of a new run, if this process waits for it."""
     bus = runtime.current().bus
-    is_awaited = bus.shared and kwargs.get("temporary") and bus.follows(str(run_id))
+    is_awaited = bus.shared and kwargs.get("temporary") and bus.followers.follows(str(run_id))
     return {AWAITED_BY: bus.name} if is_awaited else {}
 
 
@@ -116,7 +116,7 @@ def _outcome(run: Row, failure: Exception | None) -> tuple[bool, Any]:
 def discard_soon(run_id: UUID, thread_id: UUID) -> None:
     """Start to delete a stored result that was read."""
     here = runtime.current()
-    if not here.bus.shared or here.bus.ended_here(str(run_id)):
+    if not here.bus.shared or here.bus.runs.has_ended(str(run_id)):
         return
 
     def fn(conn: Connection) -> None:
@@ -124,7 +124,7 @@ def discard_soon(run_id: UUID, thread_id: UUID) -> None:
         if run is not None and run["status"] in ENDED and _awaited_by(run):
             thread_rows.delete(conn, thread_id)
             stream = StreamKey.of_run(run).thread
-            conn.after_commit(lambda: here.bus.drop(stream))
+            conn.after_commit(lambda: here.bus.followers.drop(stream))
 
     async def discard() -> None:
         try:

@@ -17,8 +17,8 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.interface import Handle
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.events.wire import Control
 from langgraph_runtime_sql.gate import command, entries, idempotency, reads, writes
 from langgraph_runtime_sql.gate.operations import (
     ASSISTANT_READ,
@@ -284,7 +284,7 @@ class Runs:
             return True
 
         # Publish this attempt's events before those of the next one.
-        await here.bus.flush()
+        await here.bus.publisher.flush()
         while not await here.database.write(fn):
             await _stop(identifier)
 
@@ -322,20 +322,20 @@ class Runs:
 
         run, key = as_uuid(run_id, "run ID"), str(run_id)
         stream = StreamKey.here(thread_id or run_id, run_id)
-        stop_listening = here.bus.listen(key, receive)
+        stop_listening = here.bus.controls.listen(key, receive)
         try:
             yield stop
         except BaseException:
             if await _has_ended_here(run):
-                here.bus.run_ended(stream, resumable=resumable)
+                here.bus.writers.ended(stream, resumable=resumable)
             else:
                 # The run may be claimed again already.
                 claim = request_context.claim.get()
                 attempt = None if claim is None or claim.run_id != key else claim.attempt
-                here.bus.run_released(key, attempt)
+                here.bus.writers.released(key, attempt)
             raise
         else:
-            here.bus.run_ended(stream, resumable=resumable)
+            here.bus.writers.ended(stream, resumable=resumable)
         finally:
             stop_listening()
             run_result.forget(key)

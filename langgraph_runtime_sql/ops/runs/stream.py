@@ -45,9 +45,9 @@ class Stream:
         bus, key = runtime.current().bus, StreamKey.here(thread, run)
         # The scope names no tenant: take it from the thread's row. A run that begins in a single
         # process needs no read: its creation corrects the key (`run_created`).
-        if stream_access.sees_everything() and (bus.shared or bus.is_live(key.run_id)):
+        if stream_access.sees_everything() and (bus.shared or bus.runs.is_live(key.run_id)):
             key = await stream_access.key_of(thread, run)
-        return await bus.follow_run(key)
+        return await bus.followers.follow_run(key)
 
     @staticmethod
     async def join(
@@ -80,7 +80,7 @@ class Stream:
             is_admitted = key is not None
             if key not in (None, stream_channel.key):
                 stream_channel.close()
-                stream_channel = await runtime.current().bus.follow_run(key)
+                stream_channel = await runtime.current().bus.followers.follow_run(key)
             after = parse_order(last_event_id)
             if is_admitted:
                 events = _follow(run, thread, stream_channel, after, ignore_404)
@@ -131,8 +131,8 @@ class Stream:
             await leases.check(claim)
             attempt = claim.attempt
             run_result.record(claim, event, message)
-        bus = runtime.current().bus
-        waiting = bus.publish(
+        publisher = runtime.current().bus.publisher
+        waiting = publisher.publish(
             StreamKey.here(thread_id or run_id, run_id),
             event,
             message,
@@ -141,7 +141,7 @@ class Stream:
         )
         if waiting > MAX_UNSTORED:
             # The database is slower than the run.
-            await bus.flush()
+            await publisher.flush()
 
 
 async def _admitted(
@@ -181,7 +181,7 @@ async def _follow(
         resumable = row is not None and row["kwargs"].get("resumable")
         whole_since = row["created_at"] if row is not None and resumable else None
         live.close()
-        live = await bus.follow_run(live.key, after, whole_since=whole_since)
+        live = await bus.followers.follow_run(live.key, after, whole_since=whole_since)
     reader = _Reader(run_id, thread_id, live, after, is_ours=ignore_404)
     try:
         async for each in reader.events():
@@ -194,7 +194,7 @@ async def _follow(
     is_unknown = False
     if after is not None and reader.found_nothing:
         # The log has no stream that SQLite does not store, or that ran before a move.
-        is_unknown = not (await bus.read_log(live.key, START)).events
+        is_unknown = not (await bus.followers.read_log(live.key, START)).events
     if (live.broken or is_unknown) and (final := await final_event(run_id)) is not None:
         # A client that waits only for the result needs only this event.
         yield final, False
@@ -225,8 +225,8 @@ class _Reader:
         self._is_ours = is_ours
         self._bus, key = runtime.current().bus, str(run_id)
         # `is_live` is False for a run of somebody else, whose progress must not show.
-        self._is_live = self._bus.is_live(key) if is_live is None else is_live
-        self._is_resumable = self._bus.is_resumable(key)
+        self._is_live = self._bus.runs.is_live(key) if is_live is None else is_live
+        self._is_resumable = self._bus.runs.is_resumable(key)
         self._has_yielded = False
 
     @property
@@ -240,7 +240,7 @@ class _Reader:
         if not self._is_live:
             await self._check()
         while True:
-            event = await live.get(0 if self.over else self._bus.recheck_seconds)
+            event = await live.get(0 if self.over else self._bus.wires.recheck_seconds)
             if event is None and self.over:
                 return
             if live.dropped and event is None:
@@ -272,7 +272,7 @@ class _Reader:
         if row is not None and row["status"] not in ENDED:
             return
         # The end is stored with the run's status, so the log has it by now.
-        await self._bus.refresh(self._live)
+        await self._bus.followers.refresh(self._live)
         self.over = "missing" if row is None else "ended"
 
 

@@ -162,7 +162,9 @@ def _delete(
     thread_rows.delete(conn, thread_id)
     if own_run is None:
         # The client of a stateless run may still read its events.
-        conn.after_commit(partial(runtime.current().bus.drop, StreamKey.of_thread(thread)))
+        conn.after_commit(
+            partial(runtime.current().bus.followers.drop, StreamKey.of_thread(thread))
+        )
         entries.record(conn, THREAD_DELETE, thread_id, tenant=thread["tenant"])
     for row in stopped:
         call_end_hook(conn, row, ROLLBACK)

@@ -258,7 +258,7 @@ async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
         created.update(thread_rows.public(await long_values.completed(written)))
     message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
     key, data = StreamKey.of_thread(row), json_codec.dumps(message).encode()
-    runtime.current().bus.publish_state(key, "state_update", data)
+    runtime.current().bus.publisher.publish_state(key, "state_update", data)
 
 
 def _empty() -> StateSnapshot:

@@ -78,11 +78,11 @@ class Stream:
         Raises:
             HTTPException: (404) the filter of the host's handler hides the thread.
         """
-        bus, key = runtime.current().bus, await stream_access.key_of(thread_id)
+        followers, key = runtime.current().bus.followers, await stream_access.key_of(thread_id)
         admission = stream_access.Admission(thread_id, await _visible(thread_id, None))
         begin = await cursor.begin(thread_id, seen)
         yield begin
-        async with await bus.follow_thread(key, begin.after) as subscription:
+        async with await followers.follow_thread(key, begin.after) as subscription:
             while (event := await subscription.get()) is not None:
                 if event.is_loss or (
                     event.name != "state_update"
@@ -125,8 +125,8 @@ async def _until_outage(
 async def _follow(
     thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
 ) -> AsyncIterator[Delivered]:
-    bus, key = runtime.current().bus, await stream_access.key_of(thread_id)
-    async with await bus.follow_thread(key, after, asked_at) as subscription:
+    followers, key = runtime.current().bus.followers, await stream_access.key_of(thread_id)
+    async with await followers.follow_thread(key, after, asked_at) as subscription:
         admission = stream_access.Admission(thread_id, await _visible(thread_id, ctx))
         while (event := await subscription.get()) is not None and not event.is_loss:
             admitted = await admission.admits(event.run_id, is_last=event.is_end)

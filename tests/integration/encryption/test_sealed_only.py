@@ -105,7 +105,9 @@ async def wrote_lookalikes() -> Callable[[], Awaitable[None]]:
             assert stored["kwargs"]["config"]["configurable"]["$sealed"] == looks["$sealed"]
             found = await row(Crons.get(None, cron))
             assert found["payload"]["input"] == looks
-            page = await process.current().bus.read_log(StreamKey(None, str(thread)), START)
+            page = await process.current().bus.followers.read_log(
+                StreamKey(None, str(thread)), START
+            )
             assert json.dumps(looks).replace(" ", "") in str(page.events)
 
     await check()
@@ -217,7 +219,9 @@ async def item(_: UUID) -> Any:
 
 
 async def events(thread: UUID) -> Any:
-    return (await process.current().bus.read_log(StreamKey("a", str(thread)), START)).events
+    return (
+        await process.current().bus.followers.read_log(StreamKey("a", str(thread)), START)
+    ).events
 
 
 PLACED = ("thread_id", "checkpoint_ns", "checkpoint_id")

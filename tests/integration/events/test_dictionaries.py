@@ -99,7 +99,7 @@ async def told(thread: UUID, run: str | None = None) -> list[Event]:
     key = of_thread(thread) if run is None else of_run(run, thread)
     found, position, more = list[Event](), START, True
     while more:
-        page = await current().bus.read_log(key, position)
+        page = await current().bus.followers.read_log(key, position)
         found += page.events
         position, more = page.position, page.more
     return found
@@ -236,7 +236,7 @@ async def test_damaged_events_are_reported_as_lost(
         damage = update(event_segments).where(c.first.in_([2, 3, 4])).values(events=b"\x00dxyz")
     await current().database.write(lambda conn: conn.execute(damage))
     assert await told(thread) == [before, after]
-    page = await current().bus.read_log(of_thread(thread), START)
+    page = await current().bus.followers.read_log(of_thread(thread), START)
     assert sorted(row["first"] for row in page.dropped) == [2, 3, 4]
     assert f"Events of thread {thread} are lost" in caplog.text
     # What this process remembers is gone or cannot be used, and the log goes on.

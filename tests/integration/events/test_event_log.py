@@ -18,8 +18,7 @@ from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import event_segments, runs
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.events import bus as event_bus
-from langgraph_runtime_sql.events import dictionaries, segment, shared
+from langgraph_runtime_sql.events import dictionaries, publisher, segment, wires
 from langgraph_runtime_sql.events.event import CONTROL, START, Event
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.cancel import cancel
@@ -65,7 +64,7 @@ async def here(path: Path) -> AsyncIterator[None]:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store no event by the clock."""
-    monkeypatch.setattr(event_bus, "FLUSH_SECONDS", 3_600.0)
+    monkeypatch.setattr(publisher, "FLUSH_SECONDS", 3_600.0)
 
 
 async def counted(thread: UUID | None, n: int = 40, **more: Any) -> UUID:
@@ -226,7 +225,7 @@ def say(run: Row, count: int, attempt: int = 1) -> None:
     key = of_run(run["run_id"], run["thread_id"])
     for number in range(count):
         data = b'{"i":%d}' % number
-        current().bus.publish(key, "custom", data, resumable=True, attempt=attempt)
+        current().bus.publisher.publish(key, "custom", data, resumable=True, attempt=attempt)
 
 
 async def test_events_are_stored_within_moments(here: None) -> None:
@@ -265,21 +264,21 @@ async def test_events_are_stored_with_the_next_checkpoint_and_the_end(
     assert [each.order[1] for each in found] == [1, 2, 3, 4, 5, 6]
     assert [each.is_end for each in found] == [False] * 5 + [True]
     # Storing what is stored changes nothing.
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     assert await stored(thread) == found
 
 
 async def test_superseded_attempt_stores_nothing(here: None, unhurried: None) -> None:
     run, _ = await claimed(uuid4())
     say(run, 3)
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     say(run, 2)
     taken = {"claimed_by": "another", "attempt": 2}
     statement = runs.update().where(runs.c.run_id == run["run_id"]).values(taken)
     await current().database.write(lambda conn: conn.execute(statement))
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     say(run, 2)
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     assert [each.order[1] for each in await stored(run["thread_id"])] == [1, 2, 3]
 
 
@@ -287,18 +286,18 @@ async def test_next_attempt_continues_the_numbers(here: None) -> None:
     """Its events are later than all events of the attempt before, also than unstored ones."""
     run, _ = await claimed(uuid4())
     say(run, 3)
-    await current().bus.flush()
+    await current().bus.publisher.flush()
 
     def hand_back(conn: Connection) -> None:
         run_claim.release(conn, run["run_id"], 1, counted=True, owner=run_claim.OWNER)
 
     await current().database.write(hand_back)
-    current().bus.run_released(str(run["run_id"]))
+    current().bus.writers.released(str(run["run_id"]))
     [(again, attempt)] = (
         await current().database.write(lambda conn: run_claim.claim(conn, 1))
     ).runs
     say(again, 2, attempt)
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     found = await stored(run["thread_id"])
     assert attempt == 2
     assert [(each.order[1], each.attempt) for each in found] == [
@@ -308,7 +307,7 @@ async def test_next_attempt_continues_the_numbers(here: None) -> None:
     assert len({each.order[0] for each in found}) == 2
     # What the first attempt still says is dropped.
     say(run, 1, attempt=1)
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     assert await stored(run["thread_id"]) == found
 
 
@@ -318,11 +317,11 @@ async def test_next_attempt_continues_the_numbers(here: None) -> None:
 async def test_state_update_of_a_thread_is_stored(here: None) -> None:
     thread = uuid4()
     await rows(Threads.put(None, thread, metadata={"graph_id": "echo"}, if_exists="raise"))
-    current().bus.publish_state(of_thread(thread), "state_update", b"{}")
-    await current().bus.flush()
+    current().bus.publisher.publish_state(of_thread(thread), "state_update", b"{}")
+    await current().bus.publisher.flush()
     [event] = await stored(thread)
     assert (event.name, event.run_id, event.order[1]) == ("state_update", "*", 1)
-    async with await current().bus.follow_thread(of_thread(thread), START) as reader:
+    async with await current().bus.followers.follow_thread(of_thread(thread), START) as reader:
         assert await reader.get(1) == event
 
 
@@ -374,15 +373,15 @@ async def test_events_of_a_rolled_back_run_are_deleted(here: None, status: str) 
         claimed_run, _ = await claimed(thread)
         run = claimed_run["run_id"]
         say(claimed_run, 3)
-        await current().bus.flush()
+        await current().bus.publisher.flush()
 
         def hand_back(conn: Connection) -> None:
             run_claim.release(conn, run, 1, counted=True, owner=run_claim.OWNER)
 
         await current().database.write(hand_back)
-        current().bus.run_released(str(run))
+        current().bus.writers.released(str(run))
         await cancel(None, [run], thread_id=thread, action="rollback")
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     assert [each.name for each in await stored(thread) if not each.is_end] == []
 
 
@@ -394,7 +393,7 @@ async def test_followers_of_a_thread_get_one_end_of_a_rolled_back_run(
     body = {"stream_mode": ["custom"], "stream_resumable": kept}
     bus = current().bus
     async with (
-        await bus.follow_thread(of_thread(thread)) as reader,
+        await bus.followers.follow_thread(of_thread(thread)) as reader,
         runtime.working(),
         asyncio.timeout(runtime.PATIENCE),
     ):
@@ -403,7 +402,7 @@ async def test_followers_of_a_thread_get_one_end_of_a_rolled_back_run(
         found = []
         while not found or not found[-1].is_end:
             found.append(await reader.get())
-        await bus.flush()
+        await bus.publisher.flush()
         made = await runtime.start_run(thread, "tokens", {"mode": "custom", "n": 3}, **body)
         while found[-1] is None or found[-1].run_id == str(run) or not found[-1].is_end:
             found.append(await reader.get())
@@ -425,7 +424,7 @@ async def test_runs_that_nobody_can_resume_leave_no_rows(here: None) -> None:
             async with asyncio.timeout(runtime.PATIENCE):
                 while await runtime.status(UUID(str(made["run_id"]))) is not None:
                     await asyncio.sleep(0.01)
-        await current().bus.flush()
+        await current().bus.publisher.flush()
         assert await stored() == []
 
 
@@ -435,7 +434,7 @@ async def test_stateless_run_leaves_no_rows(here: None) -> None:
         async with asyncio.timeout(runtime.PATIENCE):
             while await runtime.status(UUID(str(made["run_id"]))) is not None:
                 await asyncio.sleep(0.01)
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     assert await stored() == []
 
 
@@ -443,11 +442,11 @@ async def test_ends_of_many_pending_runs_hide_no_event_of_the_next_run(here: Non
     """The ends are published within a millisecond."""
     thread = uuid4()
     bus = current().bus
-    async with await bus.follow_thread(of_thread(thread)) as reader:
+    async with await bus.followers.follow_thread(of_thread(thread)) as reader:
         pending = await runtime.start_run(thread, "echo", {}, after_seconds=3_600)
         for _ in range(500):
-            bus.run_ended(of_run(uuid4(), thread), resumable=False)
-        await bus.flush()
+            bus.writers.ended(of_run(uuid4(), thread), resumable=False)
+        await bus.publisher.flush()
         run, _ = await claimed(thread)
         say(run, 3)
         async with asyncio.timeout(runtime.PATIENCE):
@@ -460,15 +459,15 @@ async def test_update_of_a_state_at_the_begin_of_a_run_hides_no_event(here: None
     """The update waits to be stored when the run is claimed."""
     thread = uuid4()
     bus = current().bus
-    async with await bus.follow_thread(of_thread(thread)) as reader:
+    async with await bus.followers.follow_thread(of_thread(thread)) as reader:
         await runtime.start_run(thread, "echo", {}, after_seconds=3_600)
-        bus.publish_state(of_thread(thread), "state_update", b"{}")
+        bus.publisher.publish_state(of_thread(thread), "state_update", b"{}")
         run, _ = await claimed(thread)
         say(run, 3)
         async with asyncio.timeout(runtime.PATIENCE):
             found = [await reader.get() for _ in range(4)]
     assert sorted(each.name for each in found if each) == ["custom"] * 3 + ["state_update"]
-    await bus.flush()
+    await bus.publisher.flush()
     assert [each.order[1] for each in await stored(thread)] == [1, 2, 3, 4]
 
 
@@ -484,10 +483,10 @@ async def test_update_of_a_state_while_the_end_of_a_run_is_stored_comes_after_th
     def end(conn: Connection) -> None:
         done = runs.update().where(runs.c.run_id == run["run_id"]).values(status="success")
         conn.execute(done)
-        bus.end(conn, of_run(run["run_id"], thread), resumable=True)
-        bus.publish_state(of_thread(thread), "state_update", b"{}")
+        bus.writers.end(conn, of_run(run["run_id"], thread), resumable=True)
+        bus.publisher.publish_state(of_thread(thread), "state_update", b"{}")
 
-    async with await bus.follow_thread(of_thread(thread)) as reader:
+    async with await bus.followers.follow_thread(of_thread(thread)) as reader:
         await current().database.write(end)
         async with asyncio.timeout(runtime.PATIENCE):
             told = [await reader.get() for _ in range(2)]
@@ -506,13 +505,13 @@ async def test_follower_of_a_cancelled_pending_run_gets_its_end_at_once(
     here: None, way: str, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Not at the next look at the log.
-    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 600.0)
-    monkeypatch.setattr(shared, "AWAY_RECHECK_SECONDS", 600.0)
+    monkeypatch.setattr(wires, "WELL_RECHECK_SECONDS", 600.0)
+    monkeypatch.setattr(wires, "AWAY_RECHECK_SECONDS", 600.0)
     body = {"stream_resumable": kept, "after_seconds": 3_600}
     made = await runtime.start_run(None if way == "stateless" else uuid4(), "echo", {}, **body)
     run, thread = UUID(str(made["run_id"])), UUID(str(made["thread_id"]))
     action = "rollback" if way == "rollback" else "interrupt"
-    async with await current().bus.follow_run(of_run(run, thread)) as reader:
+    async with await current().bus.followers.follow_run(of_run(run, thread)) as reader:
         waiting = asyncio.create_task(reader.get(600))
         await asyncio.sleep(0)
         await cancel(None, [run], thread_id=thread, action=action)

@@ -90,7 +90,7 @@ async def ended(thread: UUID) -> UUID:
     run_id = UUID(str(run["run_id"]))
     async with runtime.working():
         await runtime.ended(run_id)
-    await current().bus.flush()
+    await current().bus.publisher.flush()
     return run_id
 
 

@@ -9,14 +9,13 @@ import pytest
 
 from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.claim import Claim
+from langgraph_runtime_sql.clock import milliseconds
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.errors import DatabaseOverloaded
-from langgraph_runtime_sql.events import log, shared
-from langgraph_runtime_sql.events.bus import milliseconds
+from langgraph_runtime_sql.events import log, wires
 from langgraph_runtime_sql.events.event import CONTROL, DONE, START, Event
 from langgraph_runtime_sql.events.segment import cut
-from langgraph_runtime_sql.events.shared import SharedBus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.runs import Runs
@@ -49,7 +48,7 @@ async def test_waiting_client_of_a_superseded_process_gets_the_whole_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a freeze: the process looks at the database before its worker notices."""
-    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 0.1)
+    monkeypatch.setattr(wires, "WELL_RECHECK_SECONDS", 0.1)
     with runtime.serving("echo"):
         async with runtime.opened(tmp_path / "x.db", shared=True):
             await runtime.register(["echo"])
@@ -60,7 +59,7 @@ async def test_waiting_client_of_a_superseded_process_gets_the_whole_result(
             ).runs
             key = StreamKey.here(thread, run)
             channel = await Runs.Stream.subscribe(run, thread)
-            current().bus.publish(key, "values", b'{"i":0}', attempt=attempt)
+            current().bus.publisher.publish(key, "values", b'{"i":0}', attempt=attempt)
             await taken_over(key)
             async with asyncio.timeout(runtime.PATIENCE):
                 events = Runs.Stream.join(run, stream_channel=channel, thread_id=thread)
@@ -76,13 +75,12 @@ async def test_follower_gets_an_event_that_came_over_the_wire_and_is_not_stored(
     thread, run = uuid4(), uuid4()
     async with runtime.opened(tmp_path / "x.db", shared=True):
         bus, key = current().bus, of_run(run, thread)
-        assert isinstance(bus, SharedBus)
-        async with await bus.follow_thread(of_thread(thread)) as early:
+        async with await bus.followers.follow_thread(of_thread(thread)) as early:
             event = Event((7, 1), key.run_id, "custom", b"{}", True, 1, milliseconds())
             bus.receive_events(key.topic, 0, [event])
             assert await early.get(1) == event
-            await bus.refresh(early)
-            async with await bus.follow_run(key, START) as late:
+            await bus.followers.refresh(early)
+            async with await bus.followers.follow_run(key, START) as late:
                 assert await late.get(1) == event
 
 
@@ -110,8 +108,8 @@ async def test_attempt_that_fails_leaves_the_thread_to_the_next_one(tmp_path: Pa
                         raise DatabaseOverloaded
             finally:
                 request_context.claim.reset(held)
-            async with await current().bus.follow_run(key) as reader:
-                current().bus.publish(key, "values", b"{}", attempt=2)
+            async with await current().bus.followers.follow_run(key) as reader:
+                current().bus.publisher.publish(key, "values", b"{}", attempt=2)
                 event = await reader.get(1)
                 assert event is not None
                 assert event.attempt == 2

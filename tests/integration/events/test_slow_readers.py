@@ -74,7 +74,7 @@ async def test_slow_thread_subscriber_gets_every_event_of_resumable_runs() -> No
     thread = uuid4()
     events = Threads.Stream.join(thread, stream_modes=["run_modes"])
     begun = asyncio.ensure_future(anext(events))
-    while current().bus._topics.find(str(thread)) is None:
+    while current().bus.followers._topics.find(str(thread)) is None:
         await asyncio.sleep(0.01)
     runs = [await made(thread)]
     async with asyncio.timeout(runtime.PATIENCE), runtime.working():

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from langgraph_runtime_sql.events.shared import WELL_RECHECK_SECONDS
+from langgraph_runtime_sql.events.wires import WELL_RECHECK_SECONDS
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running
 from tests.support.redis import started

@@ -81,7 +81,7 @@ async def test_new_run_costs_its_follower_no_read(
         patch.setattr(db, "read", counted)
         channel = await Runs.Stream.subscribe(run, thread)
         key = await start(thread, run)
-        current().bus.publish(key, "values", b"1", resumable=True)
+        current().bus.publisher.publish(key, "values", b"1", resumable=True)
         assert await first(run, thread, channel) == b"1"
     assert reads == 0
 
@@ -90,14 +90,14 @@ async def test_later_follower_gets_events_before_it_joins(db: Database) -> None:
     thread, run = uuid4(), uuid4()
     key = await start(thread, run)
     channel = await Runs.Stream.subscribe(run, thread)
-    current().bus.publish(key, "values", b"2", resumable=True)
+    current().bus.publisher.publish(key, "values", b"2", resumable=True)
     assert await first(run, thread, channel) == b"2"
 
 
 async def test_stored_events_of_an_ended_run_are_found(db: Database) -> None:
     thread, run = uuid4(), uuid4()
     key = await start(thread, run)
-    current().bus.publish(key, "values", b"3", resumable=True)
-    current().bus.run_ended(key, resumable=True)
+    current().bus.publisher.publish(key, "values", b"3", resumable=True)
+    current().bus.writers.ended(key, resumable=True)
     channel = await Runs.Stream.subscribe(run, thread)
     assert await first(run, thread, channel, last_event_id="-1") == b"3"

@@ -22,13 +22,16 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import event_segments, runs, threads
 from langgraph_runtime_sql.database.url import postgres_dsn
-from langgraph_runtime_sql.events import shared, subscription
-from langgraph_runtime_sql.events.bus import Control
+from langgraph_runtime_sql.events import subscription, wires
+from langgraph_runtime_sql.events.bus import Bus
 from langgraph_runtime_sql.events.event import START, Event
+from langgraph_runtime_sql.events.postgres_wire import PostgresWire
+from langgraph_runtime_sql.events.redis.signing_key import signing_key
 from langgraph_runtime_sql.events.redis.wire import RedisWire
-from langgraph_runtime_sql.events.shared import SharedBus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.events.wire import Control
+from langgraph_runtime_sql.events.wires import Wires
 from tests.support import databases
 from tests.support.redis import Valkey, started
 from tests.support.streams import of_run, of_thread
@@ -46,7 +49,7 @@ class Process:
         said: The data of all events that it has published, in order.
     """
 
-    bus: SharedBus
+    bus: Bus
     database: Database
     said: list[bytes] = field(default_factory=list)
 
@@ -64,7 +67,7 @@ class Process:
                 conn.execute(insert(runs).values(**new_run(run_id, thread, now), **values))
             else:
                 conn.execute(update(runs).where(runs.c.run_id == run).values(**values))
-            self.bus.claimed(conn, key, row)
+            self.bus.writers.claimed(conn, key, row)
 
         await self.database.write(fn)
         return key
@@ -74,7 +77,7 @@ class Process:
         for _ in range(count):
             data = b'"%s-%d"' % (self.bus.name.encode(), len(self.said))
             self.said.append(data)
-            self.bus.publish(key, "values", data, resumable=True, attempt=attempt)
+            self.bus.publisher.publish(key, "values", data, resumable=True, attempt=attempt)
 
     async def end(self, key: StreamKey) -> None:
         """End a run that this process executes, or that waits."""
@@ -82,7 +85,7 @@ class Process:
 
         def fn(conn: Connection) -> None:
             conn.execute(statement)
-            self.bus.end(conn, key, resumable=True)
+            self.bus.writers.end(conn, key, resumable=True)
 
         await self.database.write(fn)
 
@@ -134,26 +137,25 @@ async def processes(
 ) -> AsyncIterator[list[Process]]:
     """Start processes, which hear of each other when the block begins."""
     dsn, prefix = postgres_dsn(database.url), f"streams:{uuid4().hex}"
+    key = await database.write(signing_key)
 
-    def redis(bus: SharedBus, key: bytes) -> RedisWire:
-        assert redis_url is not None
+    def connect(bus: Bus) -> Wires:
+        postgres = PostgresWire(dsn, bus.name, bus.receive, bus.look_again)
+        if redis_url is None:
+            return Wires(postgres)
         hears = (bus.receive, bus.receive_events, bus.look_again)
-        return RedisWire(redis_url, bus.name, key, *hears, prefix=prefix, answer_seconds=1.0)
+        redis = RedisWire(redis_url, bus.name, key, *hears, prefix=prefix, answer_seconds=1.0)
+        return Wires(postgres, redis)
 
     made = [
-        Process(
-            SharedBus(database, f"{name}-{uuid4().hex}", dsn, None if redis_url is None else redis),
-            database,
-        )
-        for name in "abc"[:count]
+        Process(Bus(database, f"{name}-{uuid4().hex}", connect), database) for name in "abc"[:count]
     ]
     try:
         for each in made:
             await each.bus.start()
         for each in made:
-            await until(lambda bus=each.bus: bus._postgres.well)  # type: ignore[misc]
-            if redis_url is not None:
-                await until(lambda bus=each.bus: bus._redis.well)  # type: ignore[misc]
+            for wire in (each.bus.wires.postgres, each.bus.wires.redis):
+                await until(lambda wire=wire: wire is None or wire.well)  # type: ignore[misc]
         yield made
     finally:
         for each in made:
@@ -168,10 +170,17 @@ async def three(
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[list[Process]]:
     """Three processes, with and without Redis, which look at the log by themselves only rarely."""
-    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 30.0)
+    monkeypatch.setattr(wires, "WELL_RECHECK_SECONDS", 30.0)
     url = valkey.url if request.param == "redis" else None
     async with processes(database, 3, url) as made:
         yield made
+
+
+def wire_of(process: Process) -> PostgresWire:
+    """Return the wire of a process over Postgres."""
+    wire = process.bus.wires.postgres
+    assert isinstance(wire, PostgresWire)
+    return wire
 
 
 async def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -200,7 +209,7 @@ async def is_whole(made: list[Process], thread: UUID, said: list[bytes]) -> list
     """
     tapes = []
     for process in made:
-        async with await process.bus.follow_thread(of_thread(thread), START) as reader:
+        async with await process.bus.followers.follow_thread(of_thread(thread), START) as reader:
             tapes.append(await read(reader, len(said)))
     assert all([e.id for e in tape] == [e.id for e in tapes[0]] for tape in tapes)
     tape = tapes[0]
@@ -210,7 +219,9 @@ async def is_whole(made: list[Process], thread: UUID, said: list[bytes]) -> list
     for place in range(0, len(tape), max(1, len(tape) // 8)):
         for process in made:
             after = tape[place].order
-            async with await process.bus.follow_thread(of_thread(thread), after) as reader:
+            async with await process.bus.followers.follow_thread(
+                of_thread(thread), after
+            ) as reader:
                 assert await read(reader, len(tape) - place - 1) == tape[place + 1 :]
                 assert await reader.get(0.02) is None
     return tape
@@ -223,11 +234,11 @@ async def test_followers_in_each_process_get_the_runs_of_all(
     three: list[Process], thread: UUID
 ) -> None:
     said: list[bytes] = []
-    readers = [await each.bus.follow_thread(of_thread(thread)) for each in three]
+    readers = [await each.bus.followers.follow_thread(of_thread(thread)) for each in three]
     for turn in range(6):
         process = three[turn % 3]
         key = await process.claim(thread)
-        follower = await three[(turn + 1) % 3].bus.follow_run(key)
+        follower = await three[(turn + 1) % 3].bus.followers.follow_run(key)
         before = len(process.said)
         for _ in range(5):
             process.say(key, 4)
@@ -251,18 +262,18 @@ async def test_run_taken_over_by_another_process_continues(
     three: list[Process], thread: UUID
 ) -> None:
     a, b, c = three
-    reader = await c.bus.follow_thread(of_thread(thread))
+    reader = await c.bus.followers.follow_thread(of_thread(thread))
     key = await a.claim(thread)
     a.say(key, 3)
     seen = await read(reader, 3)
-    await a.bus.flush()
+    await a.bus.publisher.flush()
     await b.claim(thread, UUID(key.run_id), 2)
     b.say(key, 2, attempt=2)
     seen += await read(reader, 2)
     # The first process does not know yet. Nothing of it is stored.
     a.say(key, 2)
     refused = a.said[3:]
-    await a.bus.flush()
+    await a.bus.publisher.flush()
     b.say(key, 2, attempt=2)
     await b.end(key)
     while not seen[-1].is_end:
@@ -283,13 +294,13 @@ async def test_end_of_a_pending_run_reaches_followers_while_another_run_is_execu
     values = new_run(UUID(waiting.run_id), thread, datetime.now(UTC))
     statement = insert(runs).values(**values, status="pending", attempt=0)
     await database.write(lambda conn: conn.execute(statement))
-    readers = [await each.bus.follow_run(waiting) for each in three]
-    whole = [await each.bus.follow_thread(of_thread(thread)) for each in three]
+    readers = [await each.bus.followers.follow_run(waiting) for each in three]
+    whole = [await each.bus.followers.follow_thread(of_thread(thread)) for each in three]
     a.say(key, 2)
     await b.end(waiting)
     for reader in readers:
         # At once, and not at the next look at the log.
-        [end] = await read(reader, 1, shared.WELL_RECHECK_SECONDS - 1)
+        [end] = await read(reader, 1, wires.WELL_RECHECK_SECONDS - 1)
         assert (end.is_end, end.run_id) == (True, waiting.run_id)
         reader.close()
     a.say(key, 2)
@@ -308,17 +319,17 @@ async def test_update_of_a_state_reaches_followers_while_a_run_is_executed(
     three: list[Process], thread: UUID, by: int
 ) -> None:
     a, _, c = three
-    readers = [await each.bus.follow_thread(of_thread(thread)) for each in three]
+    readers = [await each.bus.followers.follow_thread(of_thread(thread)) for each in three]
     key = await a.claim(thread)
     a.say(key, 1)
-    three[by].bus.publish_state(of_thread(thread), "state_update", b"{}")
+    three[by].bus.publisher.publish_state(of_thread(thread), "state_update", b"{}")
     for reader in readers:
-        found = await read(reader, 2, shared.WELL_RECHECK_SECONDS - 1)
+        found = await read(reader, 2, wires.WELL_RECHECK_SECONDS - 1)
         assert sorted(each.name for each in found) == ["state_update", "values"]
         reader.close()
     await a.end(key)
-    await c.bus.flush()
-    async with await c.bus.follow_thread(of_thread(thread), START) as reader:
+    await c.bus.publisher.flush()
+    async with await c.bus.followers.follow_thread(of_thread(thread), START) as reader:
         assert [each.order[1] for each in await read(reader, 3)] == [1, 2, 3]
 
 
@@ -328,13 +339,13 @@ async def test_update_of_a_state_at_the_begin_of_a_run_hides_no_event(
 ) -> None:
     """The update waits to be stored when the run is claimed."""
     a, *_ = three
-    readers = [await each.bus.follow_thread(of_thread(thread)) for each in three]
-    three[by].bus.publish_state(of_thread(thread), "state_update", b"{}")
+    readers = [await each.bus.followers.follow_thread(of_thread(thread)) for each in three]
+    three[by].bus.publisher.publish_state(of_thread(thread), "state_update", b"{}")
     key = await a.claim(thread)
     a.say(key, 3)
     await a.end(key)
     for reader in readers:
-        found = await read(reader, 5, shared.WELL_RECHECK_SECONDS - 1)
+        found = await read(reader, 5, wires.WELL_RECHECK_SECONDS - 1)
         data = [each.data for each in found if each.name == "values"]
         assert data == a.said
         reader.close()
@@ -344,17 +355,17 @@ async def test_own_event_hides_no_earlier_one_of_another_process(
     three: list[Process], thread: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b, _ = three
-    reader = await b.bus.follow_thread(of_thread(thread))
+    reader = await b.bus.followers.follow_thread(of_thread(thread))
     # The other process looks at the log later than its own event is stored.
-    due, later = b.bus._pull_due, asyncio.Event()
+    due, later = b.bus._topics._due, asyncio.Event()
     with monkeypatch.context() as waiting:
-        waiting.setattr(b.bus, "_pull_due", later)
-        waiting.setattr(b.bus, "receive_events", lambda *_: None)
+        waiting.setattr(b.bus._topics, "_due", later)
+        waiting.setattr(b.bus.reader, "receive_events", lambda *_: None)
         key = await a.claim(thread)
         a.say(key, 3)
         await a.end(key)
-        b.bus.publish_state(of_thread(thread), "state_update", b"{}")
-        await b.bus.flush()
+        b.bus.publisher.publish_state(of_thread(thread), "state_update", b"{}")
+        await b.bus.publisher.flush()
     due.set()
     found = await read(reader, 5)
     assert [each.data for each in found if each.name == "values"] == a.said
@@ -367,11 +378,11 @@ async def test_follower_of_a_deleted_run_is_told_in_each_process(
 ) -> None:
     a, *others = three
     key = await a.claim(thread)
-    readers = [await each.bus.follow_run(key) for each in others]
-    stays = await others[0].bus.follow_thread(of_thread(thread))
-    a.bus.drop(key)
+    readers = [await each.bus.followers.follow_run(key) for each in others]
+    stays = await others[0].bus.followers.follow_thread(of_thread(thread))
+    a.bus.followers.drop(key)
     for reader in readers:
-        async with asyncio.timeout(shared.WELL_RECHECK_SECONDS - 1):
+        async with asyncio.timeout(wires.WELL_RECHECK_SECONDS - 1):
             assert await reader.get() is None
         assert reader.dropped
         reader.close()
@@ -384,10 +395,10 @@ async def test_control_messages_and_new_runs_are_told_to_the_others(three: list[
     received: list[Control] = []
     woken = asyncio.Event()
     run = str(uuid4())
-    forget = b.bus.listen(run, received.append)
-    stop = c.bus.on_queued(woken.set)
-    a.bus.send_control(run, Control("rollback", "reason"))
-    a.bus.wake()
+    forget = b.bus.controls.listen(run, received.append)
+    stop = c.bus.controls.on_queued(woken.set)
+    a.bus.controls.send(run, Control("rollback", "reason"))
+    a.bus.controls.wake()
     async with asyncio.timeout(PATIENCE):
         await woken.wait()
     await until(lambda: bool(received))
@@ -404,8 +415,8 @@ async def test_follower_that_comes_in_the_middle_gets_only_later_events(
     a, b, _ = three
     key = await a.claim(thread)
     a.say(key, 10)
-    await a.bus.flush()
-    async with await b.bus.follow_run(key) as reader:
+    await a.bus.publisher.flush()
+    async with await b.bus.followers.follow_run(key) as reader:
         a.say(key, 10)
         assert [each.data for each in await read(reader, 10)] == a.said[10:]
 
@@ -416,7 +427,7 @@ async def test_slow_follower_in_another_process_gets_everything(
     monkeypatch.setattr(subscription, "WAITING_BYTES", 5_000)
     a, b, _ = three
     key = await a.claim(thread)
-    slow, fast = await b.bus.follow_run(key), await b.bus.follow_run(key)
+    slow, fast = await b.bus.followers.follow_run(key), await b.bus.followers.follow_run(key)
     for _ in range(50):
         a.say(key, 10)
         await asyncio.sleep(0.005)
@@ -440,21 +451,23 @@ async def test_deleted_events_are_reported_only_to_those_that_ask_for_them(
     later = await b.claim(thread)
     b.say(later, 2)
     await b.end(later)
-    async with await b.bus.follow_thread(of_thread(thread), START) as reader:
+    async with await b.bus.followers.follow_thread(of_thread(thread), START) as reader:
         assert [each.data for each in await read(reader, 3)] == [*b.said, b"done"]
     for process in (a, b):
-        async with await process.bus.follow_thread(of_thread(thread), first.order) as reader:
+        async with await process.bus.followers.follow_thread(
+            of_thread(thread), first.order
+        ) as reader:
             event = await reader.get(PATIENCE)
             assert event is not None
             assert event.is_loss
     # The later run is whole.
     since = datetime.now(UTC)
-    async with await a.bus.follow_run(later, START, whole_since=since) as reader:
+    async with await a.bus.followers.follow_run(later, START, whole_since=since) as reader:
         assert [each.data for each in await read(reader, 3)] == [*b.said, b"done"]
 
 
 async def rest_of(process: Process, key: StreamKey, count: int) -> list[Event]:
-    async with await process.bus.follow_run(key, START) as reader:
+    async with await process.bus.followers.follow_run(key, START) as reader:
         return await read(reader, count)
 
 
@@ -464,7 +477,10 @@ async def rest_of(process: Process, key: StreamKey, count: int) -> list[Event]:
 async def tells(a: Process, b: Process, thread: UUID, trouble: Callable[[], Any]) -> None:
     """Let one process tell a run while the other follows; trouble comes in its middle."""
     key = await a.claim(thread)
-    run, whole = await b.bus.follow_run(key), await b.bus.follow_thread(of_thread(thread))
+    run, whole = (
+        await b.bus.followers.follow_run(key),
+        await b.bus.followers.follow_thread(of_thread(thread)),
+    )
     before = len(a.said)
     done = None
     for number in range(30):
@@ -505,7 +521,7 @@ async def test_follower_gets_everything_although_the_notifying_connections_are_k
     async with processes(database) as (a, b):
         assert listeners(database)
         await tells(a, b, thread, kill)
-        await until(lambda: a.bus._postgres.well and b.bus._postgres.well)
+        await until(lambda: wire_of(a).well and wire_of(b).well)
         await tells(b, a, thread, lambda: None)
 
 
@@ -513,10 +529,10 @@ async def test_follower_gets_everything_although_no_notification_arrives(
     database: Database, thread: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log is looked at from time to time."""
-    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 0.2)
+    monkeypatch.setattr(wires, "WELL_RECHECK_SECONDS", 0.2)
     async with processes(database) as (a, b):
         for each in (a, b):
-            monkeypatch.setattr(each.bus._postgres, "_handle", lambda _: None)
+            monkeypatch.setattr(wire_of(each), "_handle", lambda _: None)
         await tells(a, b, thread, lambda: None)
 
 
@@ -524,11 +540,11 @@ async def test_follower_gets_everything_although_nothing_listens(
     database: Database, thread: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some poolers of connections do not support LISTEN."""
-    monkeypatch.setattr(shared, "AWAY_RECHECK_SECONDS", 0.2)
+    monkeypatch.setattr(wires, "AWAY_RECHECK_SECONDS", 0.2)
     async with processes(database) as (a, b):
         for each in (a, b):
-            each.bus._postgres.well = False
-            monkeypatch.setattr(each.bus._postgres, "_handle", lambda _: None)
+            wire_of(each).well = False
+            monkeypatch.setattr(wire_of(each), "_handle", lambda _: None)
         await tells(a, b, thread, lambda: None)
 
 
@@ -583,7 +599,7 @@ async def test_forged_messages_in_redis_reach_no_follower(
 ) -> None:
     async with processes(database, 2, valkey.url) as (a, b):
         key = await a.claim(thread)
-        async with await b.bus.follow_run(key) as reader:
+        async with await b.bus.followers.follow_run(key) as reader:
             channels = [each.decode() for each in valkey.do("PUBSUB", "CHANNELS", "*")]
             assert any(str(thread) in each for each in channels)
             for channel in channels:

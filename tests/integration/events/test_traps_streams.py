@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events import wires
 from tests.support import served
 from tests.support.processes import Running
 from tests.support.served import Api, Event
@@ -341,7 +341,7 @@ async def test_isolated_loops_deliver_events_at_once(isolated: Running, tmp_path
         path, steps = f"/threads/{await api.thread()}/runs/stream", 0
         # Less than twenty times the interval between two polls.
         async with (
-            asyncio.timeout(10 * bus.RECHECK_SECONDS),
+            asyncio.timeout(10 * wires.ALONE_RECHECK_SECONDS),
             api.stream("POST", path, body) as told,
         ):
             async for event in told:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from langgraph_runtime_sql.events.bus import FLUSH_SECONDS
+from langgraph_runtime_sql.events.publisher import FLUSH_SECONDS
 from tests.support import databases
 from tests.support.garbage import complaint, nested
 from tests.support.served import served

@@ -296,7 +296,7 @@ async def test_publishing_succeeds_after_a_subscriber_has_left(db: database.Data
     run, thread = str(uuid4()), uuid4()
 
     async def follow_and_vanish() -> Subscription:
-        subscription = await current().bus.follow_run(of_run(run, thread))
+        subscription = await current().bus.followers.follow_run(of_run(run, thread))
         waiting = asyncio.ensure_future(subscription.get())
         await asyncio.sleep(0)
         waiting.cancel()

@@ -194,8 +194,8 @@ async def test_runs_created_with_a_wrong_clock_are_due_at_once_and_in_order(
 async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> Row:
     """End a stateless run in `process` while its creator waits on another process."""
     here = current().bus
-    monkeypatch.setattr(here, "shared", True)
-    monkeypatch.setattr(here, "follows", lambda run_id: True)
+    monkeypatch.setattr(here.wires, "shared", True)
+    monkeypatch.setattr(here.followers, "follows", lambda run_id: True)
     made: Row = await start_run(None, "echo", {})
     [(run_id, attempt)] = await process.claim()
     # The creator waits on another process.
@@ -318,7 +318,7 @@ async def _fail(held: Claim, run: Row, error: Exception) -> None:
 async def _said_by(held: Claim, run: Row, error: Exception) -> list[Event]:
     """Return the events that followers get when an attempt of this process fails."""
     key = of_run(run["run_id"], run["thread_id"])
-    async with await current().bus.follow_run(key) as reader:
+    async with await current().bus.followers.follow_run(key) as reader:
         await _fail(held, run, error)
         return reader.waiting()
 
@@ -346,7 +346,7 @@ async def test_followers_get_one_end_of_an_ended_run_whose_attempt_fails(
     process, bus = Process(monkeypatch, "first"), current().bus
     run = await start_run(uuid4(), "echo", {})
     run_id, thread_id = run["run_id"], run["thread_id"]
-    async with await bus.follow_run(of_run(run_id, thread_id)) as reader:
+    async with await bus.followers.follow_run(of_run(run_id, thread_id)) as reader:
         assert await process.claim() == [(run_id, 1)]
         held = Claim(str(run_id), 1, owner="first")
         request_context.claim.set(held)
@@ -356,14 +356,14 @@ async def test_followers_get_one_end_of_an_ended_run_whose_attempt_fails(
             await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
         else:
             with monkeypatch.context() as patch:
-                patch.setattr(bus, "_ended_by_writer", lambda *_: None)
+                patch.setattr(bus.writers, "_ended_by_writer", lambda *_: None)
                 await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
         await _fail(held, run, DatabaseOverloaded())
-        await bus.flush()
-        await bus.refresh(reader)
+        await bus.publisher.flush()
+        await bus.followers.refresh(reader)
         assert [event.is_end for event in reader.waiting()] == [True]
     if way != "deleted":
-        async with await bus.follow_run(of_run(run_id, thread_id), START) as reader:
+        async with await bus.followers.follow_run(of_run(run_id, thread_id), START) as reader:
             event = await reader.get(1)
             assert event is not None
             assert event.is_end
@@ -494,16 +494,16 @@ async def test_lost_run_is_no_longer_live_here(
     run = await start_run(uuid4(), "sleeper", {"seconds": 600})
     key, bus = str(run["run_id"]), current().bus
     async with working(), asyncio.timeout(60):
-        while not bus.is_live(key):
+        while not bus.runs.is_live(key):
             await asyncio.sleep(0.01)
         # The run is live while this process works on it, however long that takes.
         for _ in range(3):
             await Runs.sweep()
-        assert bus.is_live(key)
+        assert bus.runs.is_live(key)
 
         taken = {"claimed_by": "another", "attempt": 2, "lease_until": clock.now() + HOUR}
         statement = runs.update().where(runs.c.run_id == run["run_id"]).values(taken)
         await db.write(lambda conn: conn.execute(statement))
-        while bus.is_live(key):
+        while bus.runs.is_live(key):
             await asyncio.sleep(0.01)
     assert await status(run["run_id"]) == "running"

@@ -20,7 +20,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseBusy
-from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.controls import Controls
 from langgraph_runtime_sql.gate import reads
 from langgraph_runtime_sql.gate.reads import Visible
 from langgraph_runtime_sql.ops.runs import claim as run_claim
@@ -370,7 +370,7 @@ async def test_sweep_starts_runs_whose_wake_up_was_lost(
 ) -> None:
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
     async with runtime.working():
-        monkeypatch.setattr(current().bus, "wake", lambda: None)
+        monkeypatch.setattr(current().bus.controls, "wake", lambda: None)
         run = await runtime.start_run(uuid4(), "echo", {})
         assert await runtime.ended(run["run_id"]) == "success"
 
@@ -465,7 +465,7 @@ async def test_deleting_the_thread_of_a_working_run_is_no_failure(
     db: database.Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The worker ends before it receives the cancellation.
-    monkeypatch.setattr(bus.LocalBus, "send_control", lambda *_: None)
+    monkeypatch.setattr(Controls, "send", lambda *_: None)
     async with runtime.working() as work:
         for wanted in ("with the thread", "alone"):
             run = await runtime.start_run(uuid4(), "steps", {"count": 99, "delay": 0.01})

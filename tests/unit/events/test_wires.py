@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql.clock import elapsed, milliseconds
 from langgraph_runtime_sql.events import postgres_wire, wire
-from langgraph_runtime_sql.events.bus import Control, milliseconds
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.postgres_wire import PostgresWire
 from langgraph_runtime_sql.events.redis import wire as redis_wire
 from langgraph_runtime_sql.events.redis.wire import RedisWire
-from langgraph_runtime_sql.events.wire import Message
+from langgraph_runtime_sql.events.wire import Control, Message
 
 MESSAGES = [
     wire.wake(),

@@ -6,7 +6,7 @@ import pytest
 
 from langgraph_runtime_sql import database, hooks, process, runtime
 from langgraph_runtime_sql.errors import NotStarted
-from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.events.bus import Bus
 from langgraph_runtime_sql.options import Options
 from langgraph_runtime_sql.process import Configuration
 from langgraph_runtime_sql.queue.queue import drain
@@ -17,7 +17,7 @@ from langgraph_runtime_sql.store.store import SqlStore, Store
 def made(**parts: Any) -> Runtime:
     """A runtime without a database."""
     nothing: Any = None
-    return Runtime(database=nothing, bus=LocalBus(nothing, name="test"), store=SqlStore(), **parts)
+    return Runtime(database=nothing, bus=Bus(nothing, name="test"), store=SqlStore(), **parts)
 
 
 async def test_outside_the_lifespan_there_is_no_runtime() -> None:
