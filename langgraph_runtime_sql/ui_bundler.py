@@ -8,10 +8,13 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
+from typing import Any
 
 import structlog
+
+from langgraph_runtime_sql.periodic import periodic
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -102,14 +105,17 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                 await process.wait()
 
 
-async def _forget_old_builds() -> None:
+def _forget_old_builds() -> Coroutine[Any, Any, None]:
     """Let the API read the list of the components again after each build; it keeps the first."""
     from langgraph_api.api import ui
     from langgraph_api.js.ui import UI_SCHEMAS_FILE
 
     built = None
-    while True:
+
+    async def look() -> None:
+        nonlocal built
         found = UI_SCHEMAS_FILE.stat().st_mtime_ns if UI_SCHEMAS_FILE.exists() else None
         if found != built:
             built, ui._UI_SCHEMAS_CACHE = found, None
-        await asyncio.sleep(LOOK_SECONDS)
+
+    return periodic(look, LOOK_SECONDS, "Builds not looked for", "ui_builds_failed", at_once=True)
