@@ -149,11 +149,10 @@ def test_every_imported_library_is_a_declared_dependency(package: str) -> None:
 class Graph:
     """The modules of some packages, and which of each other they import.
 
-    Imports for type checkers only are left out: nothing runs them.
-
     Attributes:
         at_top: By module, its own imports when it is imported.
         in_functions: By module, those that its functions make.
+        for_types: By module, those for type checkers only, which nothing runs.
         libraries: By module, the top names of everything it imports at its top.
     """
 
@@ -162,26 +161,28 @@ class Graph:
         self.modules = {self._name(path): path for path in files}
         self.at_top: dict[str, set[str]] = {name: set() for name in self.modules}
         self.in_functions: dict[str, set[str]] = {name: set() for name in self.modules}
+        self.for_types: dict[str, set[str]] = {name: set() for name in self.modules}
         self.libraries: dict[str, set[str]] = {name: set() for name in self.modules}
         for name, path in self.modules.items():
-            self._visit(name, ast.parse(path.read_text(), str(path)), in_function=False)
+            self._visit(name, ast.parse(path.read_text(), str(path)), self.at_top)
 
     @staticmethod
     def _name(path: Path) -> str:
         return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
-    def _visit(self, module: str, node: ast.AST, *, in_function: bool) -> None:
+    def _visit(self, module: str, node: ast.AST, found: dict[str, set[str]]) -> None:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-                continue
             for target in self._targets(child):
                 if target in self.modules:
-                    found = self.in_functions if in_function else self.at_top
                     found[module].add(target)
-                elif not in_function:
+                elif found is self.at_top:
                     self.libraries[module].add(target.split(".")[0])
-            within = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            self._visit(module, child, in_function=in_function or within)
+            within = found
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                within = self.for_types
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                within = self.in_functions
+            self._visit(module, child, within)
 
     def _targets(self, node: ast.AST) -> list[str]:
         if isinstance(node, ast.Import):
@@ -208,10 +209,10 @@ OPTIONAL = {"psycopg", "redis"}
 
 
 def test_no_imports_go_round_in_circles() -> None:
-    """Not even by way of an import inside a function, which only hides one."""
+    """Not even by way of an import inside a function, or for types, which only hides one."""
+    each = (EVERYTHING.at_top, EVERYTHING.in_functions, EVERYTHING.for_types)
     imports = {
-        module: EVERYTHING.at_top[module] | EVERYTHING.in_functions[module]
-        for module in EVERYTHING.modules
+        module: set().union(*(found[module] for found in each)) for module in EVERYTHING.modules
     }
     assert len(imports) > 100
     TopologicalSorter(imports).prepare()
