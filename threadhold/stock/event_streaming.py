@@ -22,6 +22,7 @@ from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
 from langgraph_runtime_sql.events.stream_key import THREAD
 from langgraph_runtime_sql.hooks import Reject
+from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.cursor import Begin
@@ -43,6 +44,11 @@ _NATIVE = b'{"type":"event"'
 _SUBSCRIBES = ("subscription.subscribe", "subscription.reconnect")
 
 cursor_of_request: ContextVar[Cursor | None] = ContextVar("cursor_of_request", default=None)
+
+# How long a command waits for the question of a run that is executed, and how often it looks. A
+# client has the question from the stream some milliseconds before the thread has it.
+SETTLE_SECONDS = 5.0
+_LOOK_SECONDS = 0.05
 _refusal: ContextVar[Reject | None] = ContextVar("_refusal", default=None)
 
 
@@ -87,6 +93,32 @@ async def _is_visible(thread_id: str) -> bool:
         return False
     row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, found))
     return row is not None
+
+
+async def settled_interrupts(self: Any) -> set[str] | None:
+    """Return the ids of the thread's questions. Wait for them while a run of it is executed.
+
+    `langgraph_api` waits while the thread is busy: all the time before a run that starts later.
+    """
+    deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
+    while True:
+        # First, because a run that ends in between has stored its questions.
+        may_ask = await _is_executed(self._thread_id)
+        found: set[str] | None = await self._collect_persisted_interrupt_ids()
+        if found or found is None or not may_ask:
+            return found
+        if asyncio.get_running_loop().time() >= deadline:
+            return found
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _is_executed(thread_id: str) -> bool:
+    """Return whether a process executes a run of the thread."""
+    try:
+        found = UUID(thread_id)
+    except ValueError:
+        return False
+    return await runtime.current().database.read(lambda conn: run_rows.any_running(conn, found))
 
 
 def start(self: Any) -> None:

@@ -99,6 +99,13 @@ REPLACED = (
         replace=event_streaming.collect_interrupts,
     ),
     Replacement(
+        _SERVICE,
+        f"{_MANAGER}._collect_settled_interrupt_ids",
+        "A command waits for a question only while a run is executed.",
+        "(self)",
+        replace=lambda stock: event_streaming.settled_interrupts,
+    ),
+    Replacement(
         "langgraph_api.api.event_streaming",
         "event_streaming_routes[_thread_events]",
         "The route reads a cursor, and refuses an invalid one.",

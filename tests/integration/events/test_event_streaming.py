@@ -218,6 +218,34 @@ async def test_answered_interrupts_are_not_asked_again(api: Api, folder: Path) -
     assert [event for event in later if event["method"] == "input.requested"] == []
 
 
+async def test_commands_do_not_wait_for_a_run_that_starts_later(api: Api) -> None:
+    """Each waited five seconds for a question, which only a run that is executed can ask."""
+    thread = await api.thread()
+    await api.run(thread, "echo", {"value": 1}, after_seconds=3600)
+    began = time.monotonic()
+    for _ in range(4):
+        await command(api, thread, "run.start", assistant_id="echo", input={"value": 2})
+        answer = {"interrupt_id": "x", "namespace": [], "response": "yes"}
+        body = {"id": 1, "method": "input.respond", "params": answer}
+        refused = await api.post(f"/threads/{thread}/commands", body)
+        assert refused["error"] == "no_such_interrupt"
+    assert time.monotonic() - began < 4 * 5
+
+
+async def test_answer_that_comes_before_its_run_has_ended_is_taken(api: Api) -> None:
+    """A client has the question from the stream before the thread has it."""
+    thread = await api.thread()
+    question = asyncio.create_task(
+        read(api, thread, lambda event: event["method"] == "input.requested")
+    )
+    await command(api, thread, "run.start", assistant_id="interrupt", input={"questions": ["q"]})
+    asked = (await question)[-1]["params"]["data"]["interrupt_id"]
+    answer = await command(
+        api, thread, "input.respond", namespace=[], interrupt_id=asked, response="yes"
+    )
+    assert answer["type"] == "success"
+
+
 async def _status(api: Api, thread: str, status: str) -> None:
     async with asyncio.timeout(PATIENCE):
         while (await api.get(f"/threads/{thread}"))["status"] != status:
