@@ -10,7 +10,6 @@ Like tests/chaos/launcher.py, but for several servers at once, and without waiti
 import os
 import signal
 import sys
-import uuid
 
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from server.settings import Settings
@@ -31,7 +30,6 @@ def start(settings: Settings, port: int) -> int:
             os.dup2(log.fileno(), 2)
         # The audit in Postgres reads this setting to know which process writes.
         os.environ["PGOPTIONS"] = f"-c history.process={os.getpid()}"
-        run_claim.OWNER = uuid.uuid4().hex
         server.serve(PROGRAM, settings, "127.0.0.1", port)
         status = 0
     finally:

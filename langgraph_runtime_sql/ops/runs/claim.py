@@ -1,5 +1,6 @@
 """Claims and leases of runs: claim due runs, renew their leases, recover runs without a worker."""
 
+import os
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -36,6 +37,15 @@ _END = datetime.max.replace(tzinfo=UTC)
 OWNER = uuid.uuid4().hex
 Include = Literal["own", "ended", "all"]
 Rows = Callable[[], list[Row]]
+
+
+def _rename() -> None:
+    """Give a forked process a name of its own. It would take the runs of its parent for its own."""
+    global OWNER
+    OWNER = uuid.uuid4().hex
+
+
+os.register_at_fork(after_in_child=_rename)
 
 
 class Claimed(NamedTuple):
