@@ -38,11 +38,11 @@ def test_hangs(number):
         [sys.executable, "-c", STUBBORN], start_new_session=True, stdout=subprocess.PIPE, text=True
     )
     found = [os.getpid(), stubborn.pid, int(stubborn.stdout.readline())]
-    code = [sys.executable, "-c", "import time; time.sleep(600)"]
-    fork_server = processes.fork_server()
-    child = fork_server.start(code, str(here), str(here / "log"), processes.environment())
-    found += [fork_server._process.pid, child.pid]
     if number:
+        code = [sys.executable, "-c", "import time; time.sleep(600)"]
+        fork_server = processes.fork_server()
+        child = fork_server.start(code, str(here), str(here / "log"), processes.environment())
+        found += [fork_server._process.pid, child.pid]
         valkey = redis.Valkey(here)
         valkey.start()
         found.append(valkey._server._process.pid)

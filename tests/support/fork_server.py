@@ -1,7 +1,8 @@
 """A process that imports the libraries of every server once, and then forks servers.
 
 Imports take half of a server's start, and the tests start hundreds of servers. The fork server
-imports no module that reads the environment. A forked process gets its own environment, and then
+imports no module that reads the environment, and no package that a served project may have, too. A
+forked process gets its own environment, and then
 runs `python -m`, a script or the code of `python -c` like any other process.
 
     < {"start": [...], "folder": ..., "log": ..., "errors": ..., "environment": {...}}
@@ -9,6 +10,7 @@ runs `python -m`, a script or the code of `python -c` like any other process.
     < {"poll": pid}                     > its exit status once it has ended, else null
 """
 
+import gc
 import importlib
 import json
 import os
@@ -22,7 +24,8 @@ import types
 from contextlib import suppress
 from typing import Any
 
-# Not langgraph_api, which reads the environment, nor this project's packages, which may import it.
+# Not langgraph_api, which reads the environment, nor packages of the example, like `hooks`: a project
+# of a test may have another one.
 LIBRARIES = (
     *("langchain_core.messages", "langchain_core.runnables", "langchain_core.load"),
     *("langgraph.graph", "langgraph.pregel", "langgraph.pregel.remote", "langgraph.func"),
@@ -34,6 +37,9 @@ LIBRARIES = (
     *("numpy", "rich.console", "structlog.stdlib", "prometheus_client", "requests", "psutil"),
     *("google.protobuf.json_format", "grpc", "grpc.aio", "opentelemetry.sdk.trace", "watchfiles"),
     *("orjson", "ormsgpack", "jsonschema_rs", "click", "yaml", "aiosqlite", "sse_starlette"),
+    *("alembic.command", "cryptography.hazmat.primitives.ciphers.aead", "jwt", "langchain_openai"),
+    *("langgraph_runtime_sql.lifespan", "threadhold.host", "threadhold.cli", "threadhold.move"),
+    *("threadhold.serving.server", "threadhold.admin.doctor"),
 )
 POLL_SECONDS = 0.01
 
@@ -203,6 +209,10 @@ def _become(order: Any) -> None:
 def main() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
+    assert "langgraph_api" not in sys.modules
+    # Otherwise each forked process copies the pages of these objects when it collects garbage.
+    gc.collect()
+    gc.freeze()
     try:
         _serve()
     except _Forked as forked:

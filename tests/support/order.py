@@ -6,8 +6,11 @@ last, and the other processes wait for them. Here the folders with long tests st
 
 import pytest
 
-# Folders in `tests`, in the order of the duration of their files. Other files come last.
-FOLDERS = ("chaos", "conformance", "integration")
+# Folders of the longest files, in the order of their durations. Other files come last.
+FOLDERS = (
+    *("chaos", "conformance", "e2e", "my_agent", "http", "queue", "cli", "events"),
+    "integration",
+)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -25,5 +28,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def rank(item: pytest.Item) -> int:
     """Return the place of a test's folder in the order."""
-    names = [name for name in FOLDERS if name in item.path.parts]
-    return FOLDERS.index(names[0]) if names else len(FOLDERS)
+    parts = item.path.parts
+    if "unit" in parts:
+        return len(FOLDERS)
+    return min((FOLDERS.index(name) for name in parts if name in FOLDERS), default=len(FOLDERS))

@@ -145,18 +145,25 @@ def _can_fork(command: Sequence[str]) -> bool:
         return False
     script = command[2] if command[1] == "-P" else command[1]
     is_server = list(command[:4]) in (threadhold("serve"), library("serve"))
-    return is_server or script == "-c" or not script.startswith("-")
+    is_host = list(command[1:3]) == ["-m", "uvicorn"]
+    return is_server or is_host or script == "-c" or not script.startswith("-")
 
 
-def ran(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def ran(
+    command: list[str], folder: Path, env: dict[str, str], *, terminal: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a Python command in `folder` to its end and return its output.
+
+    Args:
+        terminal: The path of a terminal that gets the errors; then the result has none.
 
     Raises:
         subprocess.TimeoutExpired: the command does not end within `START_SECONDS`.
     """
     with TemporaryDirectory() as place:
         said, errors = Path(place, "said"), Path(place, "errors")
-        child = fork_server().start(command, str(folder), str(said), env, str(errors))
+        errors.touch()
+        child = fork_server().start(command, str(folder), str(said), env, terminal or str(errors))
         try:
             status = child.wait(START_SECONDS)
         finally:

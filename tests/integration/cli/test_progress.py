@@ -3,7 +3,6 @@
 import os
 import pty
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -16,7 +15,7 @@ from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.progress import Progress
 from tests.support import databases
-from tests.support.processes import ROOT, environment, threadhold
+from tests.support.processes import ROOT, environment, ran, threadhold
 from threadhold.admin.backup import STEP_PAGES, back_up
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -36,9 +35,7 @@ Run = Callable[..., Said]
 
 
 def piped(*arguments: str | Path) -> Said:
-    done = subprocess.run(
-        threadhold(*arguments), env=environment(), capture_output=True, text=True, check=False
-    )
+    done = ran(threadhold(*arguments), ROOT, environment())
     assert done.returncode == 0, done.stdout + done.stderr
     return Said(done.stdout, done.stderr)
 
@@ -63,14 +60,8 @@ def on_terminal(*arguments: str | Path) -> Said:
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        done = subprocess.run(
-            threadhold(*arguments),
-            env=environment(TERM="xterm"),
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            text=True,
-            check=False,
-        )
+        env = environment(TERM="xterm")
+        done = ran(threadhold(*arguments), ROOT, env, terminal=os.ttyname(theirs))
     finally:
         os.close(theirs)
         reader.join()

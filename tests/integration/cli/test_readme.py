@@ -2,19 +2,14 @@
 
 import json
 import re
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.support import databases, processes
-from tests.support.processes import free_port
+from tests.support.processes import free_port, running
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
@@ -24,7 +19,6 @@ QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text()
 HOOKS = (ROOT / "docs" / "how-to" / "hooks.md").read_text()
 METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 PRINTED_PORT = "8123"
-START_SECONDS = 120.0
 # If a module of `threadhold` does not exist yet, import its names from the runtime.
 TODAY = {
     "threadhold/__init__.py": ("from threadhold import", "from langgraph_runtime_sql.embed import"),
@@ -53,51 +47,10 @@ def environment() -> dict[str, str]:
     return processes.environment()
 
 
-@contextmanager
-def running(
-    command: list[str],
-    port: int,
-    folder: Path,
-    environment: dict[str, str],
-    ready: str = "/ok",
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a server until the end of the block, and enter the block once its API answers."""
-    log = folder / "server.log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                if httpx.get(f"http://127.0.0.1:{port}{ready}", timeout=5).is_success:
-                    break
-            except httpx.TransportError:
-                pass  # not listening yet
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the server did not start:\n{log.read_text()[-4000:]}")
-            time.sleep(0.1)
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
 def run(code: str, port: int, folder: Path) -> str:
     """Run code in a new Python process against the server on `port`, and return its output."""
-    done = subprocess.run(
-        [sys.executable, "-c", code.replace(PRINTED_PORT, str(port))],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [sys.executable, "-c", code.replace(PRINTED_PORT, str(port))]
+    done = processes.ran(command, folder, processes.environment())
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -111,8 +64,8 @@ def test_first_steps_survive_kill_9(tmp_path: Path, port: int, environment: dict
 
     with running(serve, port, tmp_path, environment) as server:
         answer = run(block("runs.stream"), port, tmp_path)
-        server.send_signal(signal.SIGKILL)
-        server.wait()
+        server.process.kill()
+        server.process.wait()
     assert "no language model is configured" in answer
 
     with running(serve, port, tmp_path, environment):

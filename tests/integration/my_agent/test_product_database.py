@@ -166,7 +166,10 @@ async def test_migration_waits_for_another_and_times_out(
             with pytest.raises(TablesError, match="another process has been migrating"):
                 await asyncio.to_thread(tables.open, url)
         moving = asyncio.create_task(asyncio.to_thread(tables.open, url))
-        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+        waiting = (
+            "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
         async with asyncio.timeout(PATIENCE):
             while another.execute(waiting).fetchone() is None:
                 await asyncio.sleep(0.02)

@@ -1,23 +1,17 @@
 """The store through a real server: its routes, its authorization and a graph's node."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support import databases
-from tests.support.processes import free_port
+from tests.support.served import served
 
 pytestmark = pytest.mark.usefixtures("each_database")
-
-ROOT = Path(__file__).resolve().parents[3]
 
 AUTH = """
 from langgraph_sdk import Auth
@@ -90,39 +84,11 @@ def api(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         },
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
-    port = free_port()
-    command = [sys.executable, "-m", "server", "serve", "--port", str(port)]
-    command += ["--config", str(folder / "langgraph.json")]
-    command += ["--database-url", databases.url(folder / "store.db")]
-    log = folder / "server.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, "APP_ENV": "local_dev", "PYTHONPATH": str(ROOT)},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        with httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", headers={"x-user": "admin"}, timeout=60
-        ) as client:
-            wait_until_ready(client, process, log)
-            yield client
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-def wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if client.get("/ok").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)  # not listening yet
-    raise AssertionError(f"the server did not start:\n{log.read_text()[-4000:]}")
+    with (
+        served(folder, folder / "langgraph.json", APP_ENV="local_dev") as server,
+        httpx.Client(base_url=server.url, headers={"x-user": "admin"}, timeout=60) as client,
+    ):
+        yield client
 
 
 def put(api: httpx.Client, namespace: list[str], key: str, value: Any, **more: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,6 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -209,9 +211,10 @@ def bytes_of(path: Path, kind: str) -> bytes:
     """Return all bytes of a database's files, on Postgres also those of the server's log of writes."""
     if kind == "sqlite":
         return b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
-    admin = databases.server().admin
-    with psycopg.connect(admin, autocommit=True) as raw:
-        [[folder]] = raw.execute("SHOW data_directory").fetchall()
+    own = conninfo_to_dict(databases.url(path))["dbname"]
+    with psycopg.connect(databases.server().admin, autocommit=True) as raw:
+        asked = "SELECT current_setting('data_directory'), oid FROM pg_database WHERE datname = %s"
+        [[folder, oid]] = raw.execute(asked, (own,)).fetchall()
         # Old segments are removed instead of renamed.
         raw.execute("ALTER SYSTEM SET wal_recycle = off")
         raw.execute("SELECT pg_reload_conf()")
@@ -220,5 +223,11 @@ def bytes_of(path: Path, kind: str) -> bytes:
             raw.execute("CHECKPOINT")
         raw.execute("ALTER SYSTEM RESET wal_recycle")
         raw.execute("SELECT pg_reload_conf()")
-    found = [each for each in Path(folder).rglob("*") if each.is_file()]
-    return b"".join(each.read_bytes() for each in found if each.parent.name != "log")
+    # The server has databases of other tests, too.
+    places = [each for each in Path(folder).iterdir() if each.is_dir() and each.name != "base"]
+    found = []
+    for place in (*places, Path(folder, "base", str(oid))):
+        for each in place.rglob("*"):
+            with suppress(FileNotFoundError, IsADirectoryError):
+                found.append(each.read_bytes())
+    return b"".join(found)
