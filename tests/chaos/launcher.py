@@ -16,6 +16,7 @@ import uuid
 from langgraph_runtime_sql import lifespan
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.queue import queue
+from langgraph_runtime_sql.webhooks import delivery
 from server.app import create_app
 from server.cli import PROGRAM
 from server.settings import Settings
@@ -32,6 +33,8 @@ def start(settings: Settings, port: int, lease: list[str]) -> int:
         # Its own name, as in a process that imports the module itself. Tests see whose a run is.
         run_claim.OWNER = f"{os.getpid()}-{uuid.uuid4().hex}"
         lifespan.EVENT_SWEEP_SECONDS = 0.5
+        # When a server sees what a command has told the database to send again.
+        delivery.SWEEP_SECONDS = 1.0
         if lease:
             run_claim.LEASE_SECONDS = float(lease[0])
             queue.SWEEP_SECONDS = float(lease[0]) / 3

@@ -10,8 +10,10 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -717,11 +719,13 @@ def test_stream_of_a_foreign_run_is_answered_like_a_missing_one(
     published: Published, who: str, kind: str
 ) -> None:
     thread_id, run_id = published.runs[kind]
+    own_threads = []
     for url in published.urls:
         with httpx.Client(
             base_url=url + ELSEWHERE.get(who, ""), headers=stranger(who), timeout=60
         ) as client:
             own = client.post("/threads", json={}).json()["thread_id"]
+            own_threads.append(own)
             for foreign, last, rest in product(
                 (own, thread_id, str(uuid4())), ("", "-1", "1-0"), ("stream", "join")
             ):
@@ -736,18 +740,24 @@ def test_stream_of_a_foreign_run_is_answered_like_a_missing_one(
                 assert MARK not in found[1]
                 missing = own if foreign == own else str(uuid4())
                 assert found == asked(str(uuid4()), missing)
-            if kind == "live":
-                continue
-            # The thread's own stream from its beginning, until it pauses.
-            for path in (thread_id, own):
-                assert MARK not in begun(client, f"/threads/{path}/stream")
+    if kind != "live":
+        # The thread's own stream from its beginning, until it pauses. All wait at the same time.
+        streams = [
+            f"{url}{ELSEWHERE.get(who, '')}/threads/{path}/stream"
+            for url, own in zip(published.urls, own_threads, strict=True)
+            for path in (thread_id, own)
+        ]
+        with ThreadPoolExecutor(len(streams)) as pool:
+            for shown in pool.map(partial(begun, stranger(who)), streams):
+                assert MARK not in shown
 
 
-def begun(client: httpx.Client, path: str) -> str:
+def begun(headers: dict[str, str], url: str) -> str:
     """Return the replayed part of a stream, or its refusal."""
     parts = []
+    asked = {**headers, "last-event-id": "-"}
     try:
-        with client.stream("GET", path, headers={"last-event-id": "-"}, timeout=0.5) as answer:
+        with httpx.stream("GET", url, headers=asked, timeout=0.5) as answer:
             parts.extend(answer.iter_text())
     except httpx.ReadTimeout:
         pass

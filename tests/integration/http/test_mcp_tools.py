@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -15,7 +16,6 @@ from tests.support.served import served
 pytestmark = pytest.mark.usefixtures("each_database")
 
 PATIENCE = 60.0
-USER = {"x-user": "ada", "accept": "application/json"}
 CONFIG = {
     "graphs": {
         "echo": f"{GRAPHS}/echo.py:graph",
@@ -41,10 +41,11 @@ LOOK_ALIKES = {
 
 
 class Client:
-    """A client of a server's assistants and tools."""
+    """A client of a user of her own: she sees her own assistants and those of the graphs."""
 
     def __init__(self, server: Running) -> None:
-        self._http = httpx.Client(base_url=server.url, headers=USER, timeout=PATIENCE)
+        headers = {"x-user": uuid4().hex, "accept": "application/json"}
+        self._http = httpx.Client(base_url=server.url, headers=headers, timeout=PATIENCE)
 
     def request(self, method: str, path: str, body: Any = None) -> httpx.Response:
         return self._http.request(method, path, json=body)
@@ -80,19 +81,24 @@ class Client:
         self._http.close()
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    path = tmp_path / "langgraph.json"
+@pytest.fixture(scope="module")
+def folder(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tools")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Running]:
+    path = folder / "langgraph.json"
     path.write_text(json.dumps(CONFIG))
-    return path
+    with served(folder, path) as started:
+        yield started
 
 
 @pytest.fixture
-def client(tmp_path: Path, project: Path) -> Iterator[Client]:
-    with served(tmp_path, project) as server:
-        client = Client(server)
-        yield client
-        client.close()
+def client(server: Running) -> Iterator[Client]:
+    client = Client(server)
+    yield client
+    client.close()
 
 
 def test_name_of_a_graph_is_refused(client: Client) -> None:
@@ -121,13 +127,13 @@ def test_name_that_looks_like_a_graph_is_refused(client: Client, graph: str) -> 
 
 
 def test_stored_assistant_with_the_name_of_a_graph_is_not_its_tool(
-    client: Client, tmp_path: Path
+    client: Client, folder: Path
 ) -> None:
     """Such a row is older than the graph, or than the rule."""
     made = client.create("thief", description="the thief")["assistant_id"]
     for table in ("assistants", "assistant_versions"):
         statement = f"UPDATE {table} SET name = 'echo' WHERE name = 'thief'"
-        databases.execute(tmp_path / "data.db", statement)
+        databases.execute(folder / "data.db", statement)
     tools = client.tools()
     assert tools["echo"] == "Tool based on the echo assistant"
     assert tools[f"echo-{made[:8]}"] == "the thief"
@@ -137,7 +143,7 @@ def test_stored_assistant_with_the_name_of_a_graph_is_not_its_tool(
 
 
 def test_stored_look_alikes_are_neither_the_tool_nor_the_title_of_a_graph_or_another(
-    client: Client, tmp_path: Path
+    client: Client, folder: Path
 ) -> None:
     made = {
         name: client.create(f"thief {n}", description=name)["assistant_id"]
@@ -145,7 +151,7 @@ def test_stored_look_alikes_are_neither_the_tool_nor_the_title_of_a_graph_or_ano
     }
     for name, identifier in made.items():
         statement = "UPDATE assistants SET name = ? WHERE assistant_id = ?"
-        databases.execute(tmp_path / "data.db", statement, name, identifier)
+        databases.execute(folder / "data.db", statement, name, identifier)
     tools = client.tools()
     assert tools["echo"] == "Tool based on the echo assistant"
     assert tools["notes"] == "notes"

@@ -95,7 +95,7 @@ async def test_folder_that_cannot_be_written_is_a_warning(
 async def test_worker_without_end_is_repeated_and_then_fails_the_project(
     tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "5")
+    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "3")
     began = []
 
     async def endless(self: Any, item: str) -> None:
@@ -105,7 +105,7 @@ async def test_worker_without_end_is_repeated_and_then_fails_the_project(
 
     monkeypatch.setattr("my_agent.research.work.Work.began", endless)
     with using(f"sqlite:///{tmp_path}/first.db"):
-        with pytest.raises(ResearchFailed, match="analyzing did not end within 5 seconds"):
+        with pytest.raises(ResearchFailed, match="analyzing did not end within 3 seconds"):
             await graph.ainvoke({"question": QUESTION}, CONFIG)
         found = await projects.find(KEY)
     assert len(began) == 3
@@ -117,7 +117,7 @@ async def test_worker_without_end_is_repeated_and_then_fails_the_project(
 async def test_worker_that_is_slow_once_is_repeated(
     tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "5")
+    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "3")
     began = []
 
     async def slow_once(self: Any, item: str) -> None:
@@ -136,7 +136,7 @@ async def test_worker_that_is_slow_once_is_repeated(
 async def test_slow_page_is_recorded_retried_and_left_out(
     tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RESEARCH_CRAWL_SECONDS", "4")
+    monkeypatch.setenv("RESEARCH_CRAWL_SECONDS", "3")
     never = threading.Event()
     page = web.pages["/news/market"]
     web.pages["/news/market"] = Page(lambda: b"x" * never.wait(60), 200, page.headers)
@@ -145,7 +145,7 @@ async def test_slow_page_is_recorded_retried_and_left_out(
     never.set()
     assert fetched(web).count("market") == 2
     [row] = [row for url, row in state["read"].items() if url.endswith("/market")]
-    assert (row["ok"], "4 seconds" in row["reason"]) == (False, True)
+    assert (row["ok"], "3 seconds" in row["reason"]) == (False, True)
     assert [each["stage"] for each in state["timeouts"]] == ["extracting"] * 2
     assert "Skarra costs 20 euros a month for each user." in claims(state["report"])
 
@@ -154,7 +154,7 @@ async def test_extractor_with_a_slow_page_is_repeated_where_it_stopped(
     tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RESEARCH_PARALLEL", "1")
-    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "4")
+    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "3")
     slow, hits, ended = max(ARTICLES), itertools.count(), threading.Event()
     page = web.pages[f"/news/{slow}"]
 
@@ -167,7 +167,7 @@ async def test_extractor_with_a_slow_page_is_repeated_where_it_stopped(
     with using(f"sqlite:///{tmp_path}/first.db"):
         state = await graph.ainvoke({"question": QUESTION}, CONFIG)
     ended.set()
-    assert {"stage": "extracting", "what": "agent", "seconds": 4.0} in state["timeouts"]
+    assert {"stage": "extracting", "what": "agent", "seconds": 3.0} in state["timeouts"]
     assert sum(row["ok"] for row in state["read"].values()) == len(ARTICLES)
     # Only the page whose reading was stopped is read again.
     assert len(fetched(web)) == len(ARTICLES) + 1
@@ -177,12 +177,12 @@ async def test_extractor_with_a_slow_page_is_repeated_where_it_stopped(
 async def test_searcher_without_end_fails_the_project(
     tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "3")
+    monkeypatch.setenv("RESEARCH_AGENT_SECONDS", "2")
     page = web.pages["/news/feed"]
     never = threading.Event()
     web.pages["/news/feed"] = Page(lambda: b"x" * never.wait(60), 200, page.headers)
     with using(f"sqlite:///{tmp_path}/first.db"):
-        with pytest.raises(ResearchFailed, match="searching did not end within 3 seconds"):
+        with pytest.raises(ResearchFailed, match="searching did not end within 2 seconds"):
             await graph.ainvoke({"question": QUESTION}, CONFIG)
         found = await projects.find(KEY)
         never.set()

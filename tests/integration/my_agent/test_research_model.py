@@ -56,7 +56,7 @@ def world(
     with websites() as web:
         env = {
             "RESEARCH_FEEDS": publish(web, "news", BAIT),
-            "RESEARCH_MODEL_SECONDS": "10",
+            "RESEARCH_MODEL_SECONDS": "3",
             **of_endpoint(endpoint),
         }
         made = World(tmp_path_factory.mktemp("research"), web, env)
@@ -211,7 +211,7 @@ async def test_silent_model_fails_the_project_with_its_cause(
     project = await started(ada)
     done = await until(ada, project, "failed")
     gate.open()
-    assert done["error"] == "The model did not answer within 10 seconds."
+    assert done["error"] == "The model did not answer within 3 seconds."
     assert done["timeouts"] == 3
     assert done["stages"]["analyzing"]["status"] == "failed"
     assert done["stages"]["extracting"]["status"] == "completed"

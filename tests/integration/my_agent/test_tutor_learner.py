@@ -195,7 +195,7 @@ def test_statements_and_wishes_are_read() -> None:
 def online(
     each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    limits = {"TUTOR_REVIEW_SECONDS": "8", "TUTOR_REPLY_SECONDS": "12"}
+    limits = {"TUTOR_REVIEW_SECONDS": "3", "TUTOR_REPLY_SECONDS": "5"}
     limits["OPENAI_CONTEXT_TOKENS"] = str(WINDOW)
     with tutoring(tmp_path_factory.mktemp("learner"), **of_endpoint(endpoint), **limits) as server:
         yield server
@@ -363,7 +363,7 @@ async def test_long_history_is_cut_to_the_models_window(ada: Member, model: Open
         (say(""), "empty answer"),
         (say("", finish="content_filter"), "content filter"),
         (say("", finish="length"), "maximum length"),
-        (say("one two", delay=12.0), "within 12 seconds"),
+        (say("one two", delay=5.0), "within 5 seconds"),
     ],
 )
 async def test_failed_answer_is_a_clear_error(
