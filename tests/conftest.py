@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.support.browser",
     "tests.support.products",
     "tests.support.redis",
+    "tests.support.runtime",
     "tests.support.seeds",
 ]
 

@@ -6,7 +6,7 @@ Failures of a single part are tested with that part; `ELSEWHERE` names these tes
 import ast
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -26,7 +26,10 @@ from tests.chaos.victim import lines, wait_for
 from tests.support import databases, runtime
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.graphs("echo", "subgraph"),
+]
 
 ELSEWHERE = {
     "cancelled runs are retried if their worker died": (
@@ -56,12 +59,6 @@ def test_failure_is_tested_elsewhere(place: str) -> None:
     path, _, name = place.partition("::")
     tree = ast.parse((ROOT / "tests" / path).read_text())
     assert name in {node.name for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo", "subgraph"):
-        yield
 
 
 @pytest.fixture

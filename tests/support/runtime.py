@@ -33,14 +33,26 @@ from tests.support.processes import GRAPHS
 PATIENCE = 60.0
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "graphs(*names): the test graphs that `settings` serves")
+
+
+@pytest.fixture(scope="module")
+def settings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Configure `langgraph_api` for a module as the platform does, with its `graphs`."""
+    marker = request.node.get_closest_marker("graphs")
+    with serving(*(() if marker is None else marker.args)):
+        yield
+
+
 @contextmanager
 def serving(*names: str) -> Iterator[None]:
     """Configure `langgraph_api` as the platform does, with test graphs of these names."""
     with api_settings(), pytest.MonkeyPatch.context() as patch:
-        from langgraph_api import graph
-
         # Change the objects in place, because other modules refer to them.
         for name in names:
+            from langgraph_api import graph
+
             patch.setitem(graph.GRAPHS, name, _load(name))
             graph.SYSTEM_ASSISTANT_IDS.add(str(system_id(name)))
         yield

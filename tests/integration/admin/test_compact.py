@@ -1,7 +1,7 @@
 """`threadhold compact` stores old checkpoints in less room while a server runs; states stay the same."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,15 +20,9 @@ from tests.support import databases, runtime
 from threadhold.admin import compact as library
 from threadhold.cli import main
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs("echo")]
 
 KEY = "0123456789abcdef"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo"):
-        yield
 
 
 @pytest.fixture

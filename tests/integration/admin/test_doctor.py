@@ -3,7 +3,7 @@
 import asyncio
 import operator
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
@@ -41,15 +41,8 @@ from tests.support import databases, runtime
 from tests.support.operations import page, row
 from threadhold.cli import main
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 GRAPHS = ("echo", "steps", "interrupt", "failing")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
 
 
 @pytest.fixture

@@ -11,20 +11,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from langgraph_runtime_sql import migrations
-from tests.support import databases, runtime
+from tests.support import databases
 from tests.support.processes import free_port
 from tests.support.redis import started
 from threadhold.cli import main
 
 # Redis is used with Postgres; test_doctor.py tests what the doctor finds in a database.
-pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.only("postgresql")]
 PASSWORD = "a-secret"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 import random
 import re
 import string
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -21,15 +21,12 @@ from tests.support.seeds import SEED
 from threadhold.admin import storage
 from threadhold.cli import main
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.graphs("echo", "steps"),
+]
 
 RULES = [{"graph": "steps", "keep": {"last": 2}}, {"graph": "echo", "keep": "latest"}]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo", "steps"):
-        yield
 
 
 @pytest.fixture

@@ -45,15 +45,9 @@ from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.request_context import claim, write_guard
 from tests.support import databases
-from tests.support.checkpoints import api_settings, change_run, runtime_database, start_run
+from tests.support.checkpoints import change_run, runtime_database, start_run
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The public conformance suite of langgraph's checkpoint savers, with every capability."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -13,15 +13,9 @@ from langgraph.checkpoint.conformance.capabilities import (
 )
 
 from langgraph_runtime_sql.checkpoint import Checkpointer
-from tests.support.checkpoints import api_settings, runtime_database
+from tests.support.checkpoints import runtime_database
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 def test_every_capability_is_declared() -> None:

@@ -6,7 +6,7 @@ stored, langgraph would treat the node as finished and the graph as ended.
 
 import asyncio
 import operator
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import uuid4
@@ -20,19 +20,13 @@ from langgraph_runtime_sql.checkpoint import Checkpointer
 from tests.support import runtime
 from tests.support.runtime import set_options
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 DURABILITIES: tuple[Durability, ...] = ("sync", "async", "exit")
 
 
 class State(TypedDict, total=False):
     done: Annotated[list[str], operator.add]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving():
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Copying, pruning and rolling back the checkpoints of a thread, including delta channels."""
 
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -27,18 +27,12 @@ from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.request_context import claim
-from tests.support.checkpoints import api_settings, change_run, runtime_database, start_run
+from tests.support.checkpoints import change_run, runtime_database, start_run
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 DURABILITIES: list[Durability] = ["sync", "async", "exit"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
 
 
 @pytest.fixture

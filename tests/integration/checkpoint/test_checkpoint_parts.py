@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -32,18 +32,12 @@ from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.errors import DamagedCheckpoint
-from tests.support.checkpoints import api_settings, runtime_database
+from tests.support.checkpoints import runtime_database
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 THREAD = "11111111-1111-1111-1111-111111111111"
 COPY = "22222222-2222-2222-2222-222222222222"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
 
 
 @pytest.fixture

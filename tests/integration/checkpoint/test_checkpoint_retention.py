@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -26,15 +26,12 @@ from langgraph_runtime_sql.retention_rules import KeepRule
 from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.graphs("echo", "steps", "sleeper"),
+]
 
 LAST_THREE = (KeepRule(graph="steps", last=3),)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo", "steps", "sleeper"):
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Pruning and retention of threads whose graphs call subgraphs."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -21,19 +21,13 @@ from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.retention_rules import KeepRule
-from tests.support.checkpoints import api_settings, runtime_database
+from tests.support.checkpoints import runtime_database
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 Cut = Callable[[Connection], Any]
 KEEP_LATEST = partial(prune_thread, thread_id="t")
 RULE = partial(retention.thin, thread_id="t", rule=KeepRule(last=1))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -37,15 +37,12 @@ from tests.support import databases, runtime
 from tests.support.checkpoints import as_runtime, change_run, runtime_database, start_run
 from tests.support.operations import rows
 
-pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
-
 GRAPHS = ("echo",)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.only("postgresql"),
+    pytest.mark.graphs(*GRAPHS),
+]
 
 
 @pytest.fixture

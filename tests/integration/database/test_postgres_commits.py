@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,17 +17,15 @@ from langgraph_runtime_sql.errors import DatabaseOverloaded
 from tests.support import runtime
 from tests.support.served import lines
 
-pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
-
 GRAPHS = ("steps",)
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.only("postgresql"),
+    pytest.mark.graphs(*GRAPHS),
+]
+
 _FIVE = Prepared(select(literal(5).label("five")))
 STEPS = 12
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
 
 
 @pytest.fixture

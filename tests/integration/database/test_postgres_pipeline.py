@@ -1,7 +1,7 @@
 """Statements sent to Postgres in one batch: number of round trips, and failures."""
 
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,7 +22,11 @@ from langgraph_runtime_sql.request_context import claim
 from tests.support import runtime
 from tests.support.checkpoints import start_run
 
-pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.only("postgresql"),
+    pytest.mark.graphs("echo"),
+]
 
 _NOTE = Prepared(
     database_settings.insert().values(name=bindparam("name"), value=bindparam("value"))
@@ -33,12 +37,6 @@ _VALUE = Prepared(
 _COUNT = Prepared(select(func.count().label("count")).select_from(database_settings))
 _DIVIDE = Prepared(select((literal(1) / bindparam("by", type_=Integer)).label("ratio")))
 _ECHO = Prepared(select(bindparam("text", type_=Text).label("text")))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo"):
-        yield
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Storage gauges show the largest tenants and threads after a pass of small looks."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,13 +17,7 @@ from langgraph_runtime_sql.storage_gauges import OTHERS, StorageSizes
 from langgraph_runtime_sql.tenancy import scope
 from tests.support import runtime
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving():
-        yield
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,17 +29,11 @@ from tests.support import runtime
 from tests.support.operations import rows
 from tests.support.streams import of_run, of_thread
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 GRAPHS = ("tokens", "steps", "sleeper", "echo")
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
+
 KEPT = {"stream_mode": ["custom"], "stream_resumable": True}
 Told = tuple[bytes, bytes, bytes | None]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
 
 
 @asynccontextmanager

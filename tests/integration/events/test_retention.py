@@ -1,7 +1,7 @@
 """Retention deletes old events of ended runs, and readers learn of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,9 @@ from langgraph_runtime_sql.options import Retention
 from langgraph_runtime_sql.runtime import current
 from tests.support import checkpoints, runtime
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs("steps")]
 TTL_SECONDS = 120.0
 DAY = 24 * 3600.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("steps"):
-        yield
 
 
 @pytest.fixture(autouse=True)

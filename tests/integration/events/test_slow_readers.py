@@ -1,7 +1,7 @@
 """A subscriber that reads too slowly continues in the log, and misses only what is not stored."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,18 +15,12 @@ from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 GRAPHS = ("tokens",)
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
+
 TOKENS = 300
 INPUT = {"n": TOKENS, "size": 100, "mode": "custom"}
 ALL = {"stream_mode": ["custom", "values"], "stream_resumable": True}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
 
 
 @pytest.fixture(autouse=True)

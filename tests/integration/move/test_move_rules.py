@@ -4,7 +4,7 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ from langgraph_runtime_sql.store import sqlite_rows
 from my_agent.tables import tables
 from server.cli import PROGRAM, main
 from tests.support import databases
-from tests.support.checkpoints import api_settings
 from threadhold.move import (
     MoveFailed,
     MoveFinished,
@@ -44,15 +43,11 @@ from threadhold.move import (
     mover,
 )
 
+pytestmark = pytest.mark.usefixtures("settings")
+
 # Number of threads in the source.
 THREADS = 7
 NOW = 1_700_000_000_000_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Assistants, as langgraph_api calls them, on a real SQLite file."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,14 @@ from langgraph_runtime_sql.ops.assistants.assistants import (
 from langgraph_runtime_sql.ops.crons.crons import Crons
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from tests.support.checkpoints import api_settings, runtime_database
+from tests.support.checkpoints import runtime_database
 from tests.support.operations import Handlers, owned, page, row, rows, user
 
 GRAPHS = ("echo", "steps")
 ANN, BOB = user("ann"), user("bob")
 
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,11 +27,11 @@ from langgraph_runtime_sql.ops.crons.schedule import SCHEDULE_LENGTH
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.request_context import firing
-from tests.support.checkpoints import api_settings, runtime_database
+from tests.support.checkpoints import runtime_database
 from tests.support.operations import Handlers, owned, page, row, rows, user
 from tests.support.runtime import set_options
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 ANN, BOB = user("ann", "crons"), user("bob")
@@ -52,12 +52,6 @@ FIELDS = {
     "created_at",
     "updated_at",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Long values: a thread shows its whole state, though its row leaves long lists to a checkpoint."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -22,16 +22,13 @@ from langgraph_runtime_sql.search import examined_search
 from tests.support import runtime
 from tests.support.operations import page, row
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.graphs("echo", "interrupt"),
+]
 
 WORDS = "A long conversation about storage. " * 40
 NUMBER = LONG // len(WORDS) + 2
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo", "interrupt"):
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -23,17 +23,11 @@ from langgraph_runtime_sql.statuses import RUN_TRANSITIONS, RunStatus
 from tests.support import runtime, status_changes
 from tests.support.operations import rows
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 GRAPHS = ("echo", "steps", "interrupt", "sleeper", "failing")
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
+
 # The server refuses so if the thread or run was changed or deleted meanwhile.
 REFUSALS = (404, 409)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
 
 
 @pytest.fixture

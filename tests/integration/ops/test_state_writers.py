@@ -1,6 +1,6 @@
 """Concurrent writes of a thread's state: no acknowledged write is lost."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,9 @@ from langgraph_runtime_sql.ops.threads.threads import Threads
 from tests.support import runtime
 from tests.support.operations import rows
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs("witness")]
 
 Deed = Callable[[], Awaitable[Any]]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("witness"):
-        yield
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The runtime changes statuses as the diagrams in `statuses` say: each drawn change, and no other."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -24,15 +24,8 @@ from langgraph_runtime_sql.statuses import (
 from tests.support import runtime, status_changes
 from tests.support.operations import rows
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 GRAPHS = ("echo", "interrupt", "failing")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
 
 
 @pytest.fixture

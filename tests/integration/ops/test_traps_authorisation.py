@@ -23,7 +23,7 @@ from tests.support import runtime, served
 from tests.support.operations import Handlers, owned, page, row, rows, user
 from tests.support.processes import GRAPHS, Running
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.graphs("echo")]
 
 ANN, BOB = user("ann"), user("bob")
 
@@ -80,12 +80,6 @@ def server(each_database: str, record: Path) -> Iterator[Running]:
     config.write_text(json.dumps(project))
     with served.served(folder, config, POLICY_RECORD=str(record)) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def settings() -> Iterator[None]:
-    with runtime.serving("echo"):
-        yield
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -24,18 +24,12 @@ from tests.support import runtime
 from tests.support.operations import page, row, rows
 from tests.support.streams import of_run
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs("echo")]
 
 
 def _echo() -> UUID:
     """The assistant of the graph `echo`."""
     return system_id("echo")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo"):
-        yield
 
 
 @pytest.fixture

@@ -26,7 +26,10 @@ from tests.support.effort import ticks
 from tests.support.processes import Running
 from tests.support.served import Api
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [
+    pytest.mark.usefixtures("each_database"),
+    pytest.mark.graphs("echo", "sleeper"),
+]
 
 LONG = {"seconds": 120}
 
@@ -338,12 +341,6 @@ async def test_deleting_an_earlier_run_does_not_change_the_thread(api: Api) -> N
 
 
 # --- the queue
-
-
-@pytest.fixture(scope="module")
-def settings() -> Iterator[None]:
-    with runtime.serving("echo", "sleeper"):
-        yield
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import datetime as dates
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -44,18 +44,16 @@ from langgraph_runtime_sql.statuses import RunStatus
 from langgraph_runtime_sql.store.store import Store
 from tests.support import runtime
 from tests.support.operations import rows
-from tests.support.runtime import opened, register, serving, set_options, start_run, status, working
+from tests.support.runtime import opened, register, set_options, start_run, status, working
 from tests.support.streams import of_run
 
-pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "settings"),
+    pytest.mark.only("postgresql"),
+    pytest.mark.graphs("echo", "sleeper"),
+]
 
 HOUR = dates.timedelta(hours=1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with serving("echo", "sleeper"):
-        yield
 
 
 @pytest.fixture

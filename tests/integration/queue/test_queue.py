@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,16 +34,8 @@ from tests.support import runtime
 from tests.support.operations import rows
 from tests.support.runtime import set_options
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
-
 GRAPHS = ("echo", "steps", "sleeper")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -26,15 +26,9 @@ from tests.support import runtime
 from tests.support.databases import EVERYTHING
 from tests.support.runtime import set_options
 
-pytestmark = pytest.mark.usefixtures("each_database")
 GRAPHS = ("echo", "sleeper", "steps")
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
 ONLY = pytest.mark.only("postgresql")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
 
 
 @pytest.fixture

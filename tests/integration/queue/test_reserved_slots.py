@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,26 +11,19 @@ from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.limit_settings import Limits
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.queue import queue
-from langgraph_runtime_sql.tenancy import scope
 from tests.support import runtime
 from tests.support.runtime import set_options
-from tests.support.turns import KEY, count, queue_runs
+from tests.support.turns import count, queue_runs
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [
+    pytest.mark.usefixtures("each_database", "tenants"),
+    pytest.mark.graphs("echo", "sleeper"),
+]
 
 SLOTS = 20
-BACKLOG = 10_000
+BACKLOG = 2_000
 # Longer than the test: no run ends by itself.
 LONG = {"seconds": 600}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo", "sleeper"), pytest.MonkeyPatch.context() as patch:
-        set_options(patch, grace_seconds=0, tenant_key=KEY)
-        # The runs here have no user.
-        patch.setattr(scope, "current", lambda tenant_key: scope.EVERYTHING)
-        yield
 
 
 @pytest.fixture

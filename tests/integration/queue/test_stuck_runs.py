@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,15 +19,8 @@ from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.queue import queue, stuck_runs
 from tests.support import runtime
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 GRAPHS = ("echo", "sleeper")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving(*GRAPHS):
-        yield
+pytestmark = [pytest.mark.usefixtures("each_database", "settings"), pytest.mark.graphs(*GRAPHS)]
 
 
 class Clock:

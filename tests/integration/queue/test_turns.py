@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -31,25 +31,16 @@ from langgraph_runtime_sql.ops.runs import (
 )
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.runtime import current
-from langgraph_runtime_sql.tenancy import scope
 from tests.support import runtime
 from tests.support.effort import ticks
 from tests.support.runtime import set_options
-from tests.support.turns import KEY, api_kwargs, count, queue_runs, request
+from tests.support.turns import api_kwargs, count, queue_runs, request
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.usefixtures("each_database", "tenants"), pytest.mark.graphs("echo")]
 
-BACKLOG = 10_000
+# Many times the rows that a claim may read.
+BACKLOG = 2_000
 Names = list[str | None]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with runtime.serving("echo"), pytest.MonkeyPatch.context() as patch:
-        set_options(patch, grace_seconds=0, tenant_key=KEY)
-        # The runs here have no user.
-        patch.setattr(scope, "current", lambda tenant_key: scope.EVERYTHING)
-        yield
 
 
 @pytest.fixture(scope="module")

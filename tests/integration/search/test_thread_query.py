@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,13 @@ from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters, thread_query
-from tests.support.checkpoints import api_settings, runtime_database
+from tests.support.checkpoints import runtime_database
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
 
 VALUES: list[Any] = ["a", "b", 1, 1.0, 2, True, False, None, [1], ["a", "b"], {"x": {"y": 1}}, "é"]
 KEYS = ["tenant", "user", 'quo"te', "dot.ted", "$dollar", "per%cent", "x" * 300, "nul\x00"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settings() -> Iterator[None]:
-    with api_settings():
-        yield
 
 
 @pytest.fixture
