@@ -6,7 +6,6 @@ run's operations wait for the end of an outage.
 """
 
 import asyncio
-import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
@@ -22,13 +21,12 @@ from langgraph_runtime_sql.database import visibility
 from langgraph_runtime_sql.database.connection import Connection as PlatformConnection
 from langgraph_runtime_sql.errors import SearchTimeout
 from langgraph_runtime_sql.options import ThreadTable
+from langgraph_runtime_sql.periodic import periodic
 from langgraph_runtime_sql.tenancy.scope import EVERYTHING, NOTHING, Scope, TenantScope
 from threadhold.tables.tables import declared
 from threadhold.tables.transactions import SHARED, TablesError
 
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 EXPIRE_SECONDS = 3600.0
 # The longest transactions. Others wait for a writer; on SQLite there is one.
@@ -61,21 +59,13 @@ async def expire() -> None:
 @asynccontextmanager
 async def expiring() -> AsyncIterator[None]:
     """Expire rows each hour, until the end of the block."""
-    task = asyncio.create_task(_expire_regularly(), name="tables-expire")
+    rows = periodic(expire, EXPIRE_SECONDS, "Rows of tables were not expired", "tables_expire_failed")
+    task = asyncio.create_task(rows, name="tables-expire")
     try:
         yield
     finally:
         task.cancel()
         await asyncio.wait([task])
-
-
-async def _expire_regularly() -> None:
-    while True:
-        await asyncio.sleep(EXPIRE_SECONDS)
-        try:
-            await expire()
-        except Exception:
-            logger.exception("Rows of tables were not expired")
 
 
 class Lent:

@@ -14,7 +14,7 @@ from threadhold.stock import replacement, table
 from threadhold.stock.replacement import ATTRIBUTE, Replacement, StockChanged, install_all
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
+PACKAGES = ("threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
 ROWS = (*table.BEFORE_IMPORT, *table.TABLE)
 NAMES = {row.name for row in ROWS}
 
