@@ -59,7 +59,9 @@ async def expire() -> None:
 @asynccontextmanager
 async def expiring() -> AsyncIterator[None]:
     """Expire rows each hour, until the end of the block."""
-    rows = periodic(expire, EXPIRE_SECONDS, "Rows of tables were not expired", "tables_expire_failed")
+    rows = periodic(
+        expire, EXPIRE_SECONDS, "Rows of tables were not expired", "tables_expire_failed"
+    )
     task = asyncio.create_task(rows, name="tables-expire")
     try:
         yield

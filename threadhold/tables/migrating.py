@@ -6,9 +6,10 @@ file, and the numbers of a branch grow.
 """
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
@@ -18,8 +19,6 @@ from threadhold.tables.transactions import Owner, TablesError, lock
 
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
-
-    from threadhold.tables.tables import Tables
 
 # A transaction that waits for an exclusive table lock blocks all later ones. So a migration waits
 # only briefly, lets the others proceed, and retries until a deadline. All values in seconds.
@@ -34,13 +33,32 @@ class _Locked(Exception):
     """Another transaction holds a lock of a table."""
 
 
+class Migrated(Protocol):
+    """What a migration needs of an application's tables (`tables.Tables`)."""
+
+    @property
+    def scripts(self) -> Path:
+        """The folder with `versions`."""
+
+    @property
+    def versions(self) -> str:
+        """The name of the table with the scripts that have run."""
+
+    @property
+    def heads(self) -> frozenset[str]:
+        """The last script of each branch."""
+
+    def tenants(self) -> Mapping[str, str]:
+        """Return the tenant's column by table."""
+
+
 def heads(folder: Path) -> frozenset[str]:
     """Return the last script of each branch, by their names: reading them would import Alembic."""
     names = sorted(path.stem for path in (folder / "versions").glob("*_[0-9]*.py"))
     return frozenset({name.rpartition("_")[0]: name for name in names}.values())
 
 
-def upgrade(tables: "Tables", on: Owner) -> None:
+def upgrade(tables: Migrated, on: Owner) -> None:
     """Migrate a database to the last scripts, in one transaction. Blocks.
 
     Raises:
@@ -80,7 +98,7 @@ def known(folder: Path) -> frozenset[str]:
     return frozenset(script.revision for script in _directory(folder).walk_revisions())
 
 
-def _upgrade(tables: "Tables", connection: Connection) -> None:
+def _upgrade(tables: Migrated, connection: Connection) -> None:
     try:
         if connection.dialect.name == "postgresql":
             connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
@@ -96,11 +114,11 @@ def _upgrade(tables: "Tables", connection: Connection) -> None:
         raise
 
 
-def _run(tables: "Tables", connection: Connection, found: frozenset[str]) -> None:
+def _run(tables: Migrated, connection: Connection, found: frozenset[str]) -> None:
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
 
-    if unknown := sorted(found - tables.known()):
+    if unknown := sorted(found - known(tables.scripts)):
         raise TablesError(
             f"The database has migrations that this version does not know: {', '.join(unknown)}. "
             "Install the version that migrated it, or restore a backup."
