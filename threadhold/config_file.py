@@ -50,6 +50,11 @@ class ConfigFile(ProjectOptions):
     import_paths: tuple[Path, ...]
     hooks: str | None
 
+    @property
+    def mount_prefix(self) -> str:
+        """The prefix of the API's paths; empty at the root."""
+        return str(self.sections["http"].get("mount_prefix") or "")
+
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
 """Path of a configuration, or its content."""

@@ -16,7 +16,7 @@ from starlette.routing import Mount, Route
 
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, RuntimeSqlError
-from threadhold.config_file import ConfigFile, read_config
+from threadhold.config_file import read_config
 from threadhold.http import web_app
 from threadhold.http.host_routes import LargeBody, PassedOn, read_json
 from threadhold.http.idempotency import REFUSAL as NO_IDEMPOTENCY_KEY
@@ -38,7 +38,6 @@ __all__ = [
     "create_app",
     "create_platform",
     "host",
-    "prefix",
     "read_json",
     "resume_event",
     "wait_end",
@@ -126,13 +125,13 @@ def host(
             yield
 
     # Probes ask for `/ok` at the root, wherever the API is, and the platform answers them.
-    probe = [Route("/ok", platform)] if prefix(platform.config) else []
+    probe = [Route("/ok", platform)] if platform.config.mount_prefix else []
     app = Starlette(
         routes=[
             Route("/health", health),
-            *web_app.routes(prefix(platform.config)),
+            *web_app.routes(platform.config.mount_prefix),
             *probe,
-            Mount(prefix(platform.config) or "/", app=platform),
+            Mount(platform.config.mount_prefix or "/", app=platform),
         ],
         middleware=[Middleware(AccessLog), Middleware(RelativeRedirects)],
         exception_handlers={HTTPException: refused},
@@ -140,11 +139,6 @@ def host(
     )
     app.state.platform = platform
     return app
-
-
-def prefix(project: ConfigFile) -> str:
-    """Return the mount prefix of a project; empty at the root."""
-    return str(project.sections["http"].get("mount_prefix") or "")
 
 
 def tune_garbage_collector() -> None:

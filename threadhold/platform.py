@@ -45,6 +45,7 @@ from threadhold.http import (
     guards,
     host_routes,
     idempotency,
+    metrics_text,
     openapi,
     origins,
     rate_limits,
@@ -55,7 +56,7 @@ from threadhold.http.json_limits import Limits
 from threadhold.http.metrics_access import MetricsAccess
 from threadhold.http.request_context import RequestContext
 from threadhold.options import PlatformOptions, ServedOptions, shared, takes
-from threadhold.serving import host_logs, metrics_text
+from threadhold.serving import host_logs
 from threadhold.stock import elsewhere, starts, table
 from threadhold.stock.replacement import check, install_all
 from threadhold.tables import lend, lent

@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from threadhold.http import metrics_text
 from threadhold.http.metrics_access import MetricsAccess, MetricsGuard
-from threadhold.serving import metrics_text
 
 METRICS = "/metrics"
 _CHECKED = "threadhold.checked"

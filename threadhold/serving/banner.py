@@ -6,7 +6,6 @@ import sys
 
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
 from threadhold.config_file import ConfigFile
-from threadhold.host import prefix
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -16,7 +15,7 @@ def base_url(project: ConfigFile, host: str, port: int) -> str:
     """Return the URL of a project's API for clients on this machine."""
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     name = f"[{address}]" if ":" in address else address
-    return f"http://{name}:{port}{prefix(project)}"
+    return f"http://{name}:{port}{project.mount_prefix}"
 
 
 def show(settings: Settings, project: ConfigFile, host: str, port: int, processes: int = 1) -> None:
@@ -38,7 +37,7 @@ def show(settings: Settings, project: ConfigFile, host: str, port: int, processe
     rows = [
         ("API", base),
         *([("Docs", f"{base}/docs")] if settings.docs_page else []),
-        ("Prefix", prefix(project) or "/"),
+        ("Prefix", project.mount_prefix or "/"),
         ("Graphs", ", ".join(project.graphs)),
         ("Database", where),
         *([("Processes", str(processes))] if processes > 1 else []),

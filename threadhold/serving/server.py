@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from threadhold.config_file import read_config
-from threadhold.host import prefix
 from threadhold.hosts import is_loopback
 from threadhold.http.answer_status import AnswerStatus
 from threadhold.http.request_turns import RequestTurns
@@ -86,7 +85,7 @@ def serve(
         timer = ShutdownTimer(stop_seconds(settings))
         guard = connections.Guard(
             allowed,
-            health_paths(prefix(app.state.platform.config)),
+            health_paths(app.state.platform.config.mount_prefix),
             settings.head_timeout_seconds,
             # Longer than the limit of the platform, whose answer is better.
             settings.body_timeout_seconds + connections.LINGER_SECONDS,

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from threadhold.http.metrics_text import FOLDER, NUMBER
 from threadhold.serving.listen import CannotListen
-from threadhold.serving.metrics_text import FOLDER, NUMBER
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -12,9 +12,10 @@ import uvloop
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from threadhold.hosts import is_loopback
+from threadhold.http import metrics_text
 from threadhold.http.metrics_access import MetricsAccess
 from threadhold.program import Program
-from threadhold.serving import descriptors, logs, metrics_text
+from threadhold.serving import descriptors, logs
 from threadhold.serving.heartbeat import Heartbeat
 from threadhold.serving.listen import CannotListen
 from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
