@@ -54,7 +54,7 @@ def environment(config: ConfigFile, options: PlatformOptions) -> Environment:
         "LANGGRAPH_STRICT_MSGPACK": "true",
         # Histograms of higher tiers take a tenth of a run's time and never reach `/metrics`.
         "METRIC_MAX_EMITTING_TIER": "1",
-        # `http.guards` lets Studio in, by the current option of Starlette.
+        # `http.middleware` lets Studio in, by the current option of Starlette.
         "ALLOW_PRIVATE_NETWORK": None,
     }
     if options.public_url is not None:

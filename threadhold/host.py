@@ -17,15 +17,14 @@ from starlette.routing import Mount, Route
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, RuntimeSqlError
 from threadhold.config_file import read_config
-from threadhold.http import web_app
+from threadhold.http import middleware, web_app
 from threadhold.http.host_routes import LargeBody, PassedOn, read_json
 from threadhold.http.idempotency import REFUSAL as NO_IDEMPOTENCY_KEY
 from threadhold.http.idempotency import REPLAYED
-from threadhold.http.public_url import RelativeRedirects
+from threadhold.http.layers import Layer
 from threadhold.http.stream_ends import resume_event, wait_end
 from threadhold.options import PlatformOptions, shared, takes
 from threadhold.platform import LangGraphPlatform
-from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
 
 __all__ = [
@@ -133,7 +132,7 @@ def host(
             *probe,
             Mount(platform.config.mount_prefix or "/", app=platform),
         ],
-        middleware=[Middleware(AccessLog), Middleware(RelativeRedirects)],
+        middleware=[Middleware(Layer, middleware.around_host())],
         exception_handlers={HTTPException: refused},
         lifespan=lifespan,
     )

@@ -33,7 +33,6 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.options import ProjectOptions
-from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
 from threadhold import given, sessions, start_errors, users
 from threadhold.config_file import ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
@@ -42,19 +41,17 @@ from threadhold.given import Authenticate
 from threadhold.http import (
     audit,
     authentication,
-    guards,
+    error_handlers,
     host_routes,
-    idempotency,
     metrics_text,
+    middleware,
     openapi,
     origins,
     rate_limits,
-    request_turns,
 )
 from threadhold.http.host_routes import LargeBody
 from threadhold.http.json_limits import Limits
 from threadhold.http.metrics_access import MetricsAccess
-from threadhold.http.request_context import RequestContext
 from threadhold.options import PlatformOptions, ServedOptions, shared, takes
 from threadhold.serving import host_logs
 from threadhold.stock import elsewhere, starts, table
@@ -399,7 +396,7 @@ def _json_limits(options: ServedOptions) -> Limits:
 
 
 def _load(claim: _Claim) -> Starlette:
-    """Import the stock application and install the guards. Call once per process."""
+    """Import the stock application and put ours around it. Call once per process."""
     install_all(table.BEFORE_IMPORT)
     root = logging.getLogger()
     level = root.level
@@ -421,27 +418,22 @@ def _load(claim: _Claim) -> Starlette:
         raise ConfigError(f"hooks: {error}") from error
     process.configure(options, hooks)
     app: Starlette = server.app
-    if options.tenant_key is not None:
-        app.add_middleware(UserScopeMiddleware)
-    # Before the guards, which wrap its routes.
+    # Before the layers, which wrap its routes.
     install_all(table.TABLE)
-    guards.install(
+    rate_limits.install(options.limits, options.tenant_key)
+    middleware.install(
         app,
         max_body_bytes=options.max_body_bytes,
         body_timeout_seconds=options.body_timeout_seconds,
         limits=_json_limits(options),
         private_network=options.studio,
     )
-    app.add_middleware(sessions.SessionGuard)
-    app.add_middleware(RequestContext)
-    idempotency.install(app.router.routes)
-    rate_limits.install(app.router.routes, options.limits, options.tenant_key)
+    error_handlers.install(app)
     metrics = MetricsAccess(
         options.metrics_permission, options.metrics_token, bool(options.public_metrics)
     )
     authentication.install(app, metrics=metrics)
     audit.install(app, permission=options.audit_permission)
-    request_turns.install(app)
     openapi.install(app, page=options.docs_page is not False)
     return app
 

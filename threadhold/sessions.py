@@ -15,19 +15,20 @@ from typing import Any
 
 import orjson
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.ops import revocations
 from langgraph_runtime_sql.ops.revocations import Target
 from langgraph_runtime_sql.periodic import periodic
+from threadhold.http.layers import Exchange
 
 __all__ = [
     "CHECK_SECONDS",
     "Session",
-    "SessionGuard",
     "Target",
     "begin",
+    "guard",
     "is_revoked",
     "lift",
     "listed",
@@ -267,36 +268,38 @@ async def _check_all() -> None:
         session.check(revoked)
 
 
-class SessionGuard:
-    """Middleware around the platform's routes that ends what `begin` has limited."""
+async def guard(exchange: Exchange) -> None:
+    """End a request that `begin` has limited. A step around the platform's routes."""
+    scope = exchange.scope
+    limit = asyncio.timeout(None)
+    session = Session(limit)
+    is_stream = False
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    async def note(message: Message) -> None:
+        nonlocal is_stream
+        content_type = dict(message.get("headers", ())).get(b"content-type", b"")
+        is_stream = content_type.startswith(b"text/event-stream")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        answer = _Answer(send)
-        limit = asyncio.timeout(None)
-        session: Session | None = None
+    async def end(error: BaseException | None) -> bool:
+        _open.discard(session)
         try:
-            async with limit:
-                begun = of(scope)
-                session = scope[_SCOPE_KEY] = Session(limit)
-                session.adopt(begun)
-                checked = _checked(session, receive) if scope["type"] == "websocket" else receive
-                await self._app(scope, checked, answer.send)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-        finally:
-            if session is not None:
-                _open.discard(session)
-        if limit.expired() and session is not None:
-            reason = session.ended or EXPIRED
-            logger.info("Session ended: %s", reason)
-            await answer.finish(scope, receive, reason)
+            await limit.__aexit__(None if error is None else type(error), error, None)
+        except TimeoutError as expired:
+            error = expired
+        if not limit.expired() or not (error is None or isinstance(error, TimeoutError)):
+            return False
+        reason = session.ended or EXPIRED
+        logger.info("Session ended: %s", reason)
+        await _finish_answer(exchange, reason, is_stream=is_stream)
+        return True
+
+    await limit.__aenter__()
+    exchange.at_start(note)
+    exchange.at_end(end)
+    session.adopt(of(scope))
+    scope[_SCOPE_KEY] = session
+    if scope["type"] == "websocket":
+        exchange.receive = _checked(session, exchange.receive)
 
 
 def _checked(session: Session, receive: Receive) -> Receive:
@@ -312,39 +315,19 @@ def _checked(session: Session, receive: Receive) -> Receive:
     return receive_checked
 
 
-class _Answer:
-    """What has been sent of an answer."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._is_stream = self._is_started = self._is_complete = False
-
-    async def send(self, message: Message) -> None:
-        kind = message["type"]
-        if kind == "http.response.start":
-            self._is_started = True
-            content_type = dict(message.get("headers", ())).get(b"content-type", b"")
-            self._is_stream = content_type.startswith(b"text/event-stream")
-        elif (kind == "http.response.body" and not message.get("more_body")) or kind in (
-            "websocket.close",
-            "websocket.http.response.start",
-        ):
-            self._is_complete = True
-        await self._send(message)
-
-    async def finish(self, scope: Scope, receive: Receive, reason: str) -> None:
-        """End an incomplete answer so that the client does not take it for complete."""
-        if self._is_complete:
-            return
-        if scope["type"] == "websocket":
-            close = {"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason}
-            await self._send(close)
-        elif not self._is_started:
-            headers = {"WWW-Authenticate": "Bearer"}
-            response = JSONResponse({"detail": reason}, 401, headers)
-            await response(scope, receive, self._send)
-        elif self._is_stream:
-            error = orjson.dumps({"error": "SessionEnded", "message": reason})
-            body = b"event: error\r\ndata: " + error + b"\r\n\r\n"
-            await self._send({"type": "http.response.body", "body": body})
-        # Any other answer stays incomplete, and the server closes the connection.
+async def _finish_answer(exchange: Exchange, reason: str, *, is_stream: bool) -> None:
+    """End an incomplete answer so that the client does not take it for complete."""
+    if exchange.is_complete:
+        return
+    if exchange.scope["type"] == "websocket":
+        close = {"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason}
+        await exchange.answer(close)
+    elif not exchange.status:
+        headers = {"WWW-Authenticate": "Bearer"}
+        response = JSONResponse({"detail": reason}, 401, headers)
+        await response(exchange.scope, exchange.receive, exchange.answer)
+    elif is_stream:
+        error = orjson.dumps({"error": "SessionEnded", "message": reason})
+        body = b"event: error\r\ndata: " + error + b"\r\n\r\n"
+        await exchange.answer({"type": "http.response.body", "body": body})
+    # Any other answer stays incomplete, and the server closes the connection.

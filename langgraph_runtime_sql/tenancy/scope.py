@@ -14,9 +14,6 @@ from types import MappingProxyType
 from typing import ClassVar
 from urllib.parse import quote
 
-from starlette.types import ASGIApp, Receive, Send
-from starlette.types import Scope as AsgiScope
-
 from langgraph_runtime_sql import process, request_context
 from langgraph_runtime_sql.tenancy import tenants
 
@@ -119,17 +116,6 @@ def as_caller() -> Iterator[None]:
         yield
     finally:
         request_context.scope.reset(token)
-
-
-class UserScopeMiddleware:
-    """Gives each request the scope of its user, also a request of a graph to its own server."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        with as_caller():
-            await self._app(scope, receive, send)
 
 
 def _of_caller(tenant_key: str) -> Scope:

@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Message
 from starlette.types import Scope as AsgiScope
 
 from langgraph_runtime_sql import process, request_context, runtime
@@ -23,6 +22,7 @@ from langgraph_runtime_sql.audit.listing import Wanted
 from langgraph_runtime_sql.audit.refusals import Refusals
 from langgraph_runtime_sql.tenancy import scope, tenants
 from threadhold.http import authentication, route_names
+from threadhold.http.layers import Exchange
 
 PATH = "/audit"
 MAX_PAGE = 1000
@@ -46,37 +46,25 @@ refusals = Refusals(_write)
 
 
 def install(app: Starlette, *, permission: str | None) -> None:
-    """Record the requests of the stock application, and offer the log.
+    """Offer the log.
 
     Args:
-        app: The stock application, with its guards.
+        app: The stock application.
         permission: Permission that the route `/audit` requires. None: there is no route.
     """
-    # Outermost: the refusals of all other middleware are recorded, too.
-    app.user_middleware.insert(0, Middleware(AuditTrail))
     if permission is not None:
         route = Route(PATH, entries, methods=["GET"])
         route.app = authentication.protect(app, route.app, permission)
         app.router.routes.insert(0, route)
 
 
-class AuditTrail:
-    """Name the origin of changes, and record refused requests before they are answered."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        is_on = process.configuration().options.audit_log
-        if not is_on or scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        origin = _StockRequest(scope, request_context.origin.get())
+async def audit_trail(exchange: Exchange) -> None:
+    """Name the origin of changes, and record a refused request before it is answered."""
+    if process.configuration().options.audit_log:
+        origin = _StockRequest(exchange.scope, request_context.origin.get())
         token = request_context.origin.set(origin)
-        try:
-            await self._app(scope, receive, origin.recorded(send))
-        finally:
-            request_context.origin.reset(token)
+        exchange.after(request_context.origin.reset, token)
+        exchange.at_start(origin.record)
 
 
 class Origin(ABC):
@@ -105,21 +93,16 @@ class Origin(ABC):
     def refusal(self, status: int) -> Note | None:
         """Return the note of an answer, or None if it refuses nothing."""
 
-    def recorded(self, send: Send) -> Send:
-        """Return a `send` that enters a refusal before it sends the answer."""
-
-        async def send_and_record(message: Message) -> None:
-            status = _status(message)
-            if status is not None and not self._is_answered:
-                self._is_answered = True
-                note = None if status in self._entered_inside else self.refusal(status)
-                if note is not None and process.configuration().options.audit_log:
-                    await refusals.record(self.caller(), note)
-            # A WebSocket that was accepted is not refused by its end.
-            self._is_answered = self._is_answered or message["type"] == "websocket.accept"
-            await send(message)
-
-        return send_and_record
+    async def record(self, message: Message) -> None:
+        """Enter the refusal that an answer is, before it is sent."""
+        status = _status(message)
+        if status is not None and not self._is_answered:
+            self._is_answered = True
+            note = None if status in self._entered_inside else self.refusal(status)
+            if note is not None and process.configuration().options.audit_log:
+                await refusals.record(self.caller(), note)
+        # A WebSocket that was accepted is not refused by its end.
+        self._is_answered = self._is_answered or message["type"] == "websocket.accept"
 
     def enter_inside(self, status: int) -> None:
         """Note that a request inside of this one has entered its refusal under this one's name."""

@@ -12,6 +12,8 @@ import httpx
 import jsonschema_rs
 import structlog
 from langgraph.errors import EmptyInputError, InvalidUpdateError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -192,3 +194,11 @@ HANDLERS: dict[type[Exception], Handler] = {
     TypeError: type_error,
 }
 """Exception to handler; the closest ancestor of the raised class wins."""
+
+
+def install(app: Starlette) -> None:
+    """Add the handlers to the stock application."""
+    for error, handler in HANDLERS.items():
+        app.add_exception_handler(error, handler)
+    stock: Any = app.exception_handlers[HTTPException]
+    app.add_exception_handler(HTTPException, unwrap_rejection(stock))

@@ -13,11 +13,12 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match, Router
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from langgraph_runtime_sql.request_context import request_note
-from threadhold.http import idempotency, json_limits
+from threadhold.http import idempotency, json_limits, request_body
 from threadhold.http.json_limits import Limits
+from threadhold.http.request_body import Replaced
 
 Json = Mapping[str, Any]
 _NOTHING: Json = {}
@@ -152,20 +153,16 @@ class PassedOn:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if here.rest is None:
             raise HTTPException(503, "The platform is not running")
-        body = await self._request.body() if self._body is None else self._body
+        content = await self._request.body() if self._body is None else self._body
         if self._path is not None:
             full = scope.get("root_path", "") + self._path
             # A copy: the log and the audit log name the route that the client has called.
             scope = {**scope, "path": full, "raw_path": full.encode(), "path_params": {}}
         if self._body is not None:
-            length = (b"content-length", str(len(body)).encode())
+            length = (b"content-length", str(len(content)).encode())
             kept = [each for each in scope["headers"] if each[0].lower() != length[0]]
             scope = {**scope, "headers": [*kept, length]}
-        first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replayed() -> Message:
-            return first.pop() if first else await receive()
-
+        receive = request_body.put(scope, Replaced(content, receive))
         with request_note(**self._note) if self._note else nullcontext():
-            await here.rest(scope, replayed, send)
+            await here.rest(scope, receive, send)
         self.refused_by = scope.get("policy_refusal")

@@ -1,18 +1,19 @@
 """Idempotency: answer a repeated creation with what the first request has created."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph_runtime_sql import process, request_context
 from langgraph_runtime_sql.gate.idempotency import Repeatable, gone
 from langgraph_runtime_sql.tenancy import tenants
+from threadhold.http import request_body
+from threadhold.http.layers import Exchange, Step
 
 HEADER = "idempotency-key"
 REPLAYED = "idempotent-replayed"
@@ -92,39 +93,34 @@ class Idempotency:
     """Let a request with `Idempotency-Key` create its thread or run once.
 
     Args:
-        app: The route.
         reads: Path and application of the route that reads the thread or run, and of the one that
             joins the run, if that answers repetitions.
     """
 
-    def __init__(self, app: ASGIApp, reads: list[tuple[str, ASGIApp]]) -> None:
-        self._app, self._reads = app, reads
+    def __init__(self, reads: list[tuple[str, ASGIApp]]) -> None:
+        self._reads = reads
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, exchange: Exchange) -> None:
+        scope, send = exchange.scope, exchange.send
         if not has_key(scope) or scope["method"] != "POST":
-            await self._app(scope, receive, send)
             return
-        body, messages = await _read(receive)
+        body = await request_body.read(scope, exchange.receive)
         if (request := repeatable(scope, scope.get("user"), body)) is None:
             raise HTTPException(422, _INVALID)
-        replay = iter(messages)
 
-        async def receive_again() -> Message:
-            message = next(replay, None)
-            return await receive() if message is None else message
-
-        async def answer(message: Message) -> None:
+        async def send_unless_repeated(message: Message) -> None:
             # The refusal of a repetition, which gets another answer below.
             if request.found is None:
                 await send(message)
 
+        async def repeat(error: BaseException | None) -> None:
+            if error is None and request.found is not None:
+                await self._repeat(request.found, scope, exchange.receive, send)
+
+        exchange.send = send_unless_repeated
+        exchange.at_end(repeat)
         token = request_context.idempotency.set(request)
-        try:
-            await self._app(scope, receive_again, answer)
-        finally:
-            request_context.idempotency.reset(token)
-        if request.found is not None:
-            await self._repeat(request.found, scope, receive, send)
+        exchange.after(request_context.idempotency.reset, token)
 
     async def _repeat(
         self, found: dict[str, Any], scope: Scope, receive: Receive, send: Send
@@ -174,13 +170,6 @@ def _reading(scope: Scope, path: str, ids: dict[str, str]) -> Scope:
     }
 
 
-async def _read(receive: Receive) -> tuple[bytes, list[Message]]:
-    messages = [await receive()]
-    while messages[-1]["type"] == "http.request" and messages[-1].get("more_body"):
-        messages.append(await receive())
-    return b"".join(message.get("body", b"") for message in messages), messages
-
-
 def _digest(*parts: str | bytes) -> str:
     digest = hashlib.sha256()
     for part in parts:
@@ -189,46 +178,31 @@ def _digest(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    await JSONResponse({"detail": REFUSAL}, 422)(scope, receive, send)
-
-
 def has_key(scope: Scope) -> bool:
     """Return whether a request has the header."""
     return scope["type"] == "http" and HEADER in Headers(scope=scope)
 
 
-def _refusing(app: ASGIApp, refused: set[str]) -> ASGIApp:
+def _refusing(refused: Collection[str]) -> Step:
     """Refuse keys of requests with one of these methods."""
 
-    async def refuse_keys(scope: Scope, receive: Receive, send: Send) -> None:
-        inner = _refuse if has_key(scope) and scope["method"] in refused else app
-        await inner(scope, receive, send)
+    async def refuse_keys(exchange: Exchange) -> ASGIApp | None:
+        if not has_key(exchange.scope) or exchange.scope["method"] not in refused:
+            return None
+        return JSONResponse({"detail": REFUSAL}, 422)
 
     return refuse_keys
 
 
-def install(routes: Iterable[BaseRoute]) -> None:
-    """Let the routes of the stock application that create something know or refuse keys.
+def steps(path: str, methods: Collection[str], reads: Mapping[str, ASGIApp]) -> list[Step]:
+    """Return the steps of a route that creates something, and so knows or refuses keys.
 
-    Inside of authentication.
+    Args:
+        path: The path of the route.
+        methods: Its methods.
+        reads: By path, the applications of the routes that answer `GET`.
     """
-    every = list(_flat(routes))
-    reads = {route.path: route.app for route in every if "GET" in (route.methods or ())}
-    for route in every:
-        methods = set(route.methods or ())
-        if "POST" in methods and (paths := _CREATIONS.get(route.path)) is not None:
-            answers = [(path, reads[path]) for path in paths]
-            route.app = Idempotency(route.app, answers)
-        elif refused := {each for each in methods if (each, route.path) in _REFUSED}:
-            route.app = _refusing(route.app, refused)
-
-
-def _flat(routes: Iterable[BaseRoute]) -> Iterator[Any]:
-    from langgraph_api.route import ApiRoute
-
-    for route in routes:
-        if isinstance(route, ApiRoute):
-            yield route
-        else:
-            yield from _flat(getattr(route, "routes", None) or ())
+    if "POST" in methods and (paths := _CREATIONS.get(path)) is not None:
+        return [Idempotency([(each, reads[each]) for each in paths])]
+    refused = {each for each in methods if (each, path) in _REFUSED}
+    return [_refusing(refused)] if refused else []

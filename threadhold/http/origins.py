@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from threadhold.http.layers import Exchange
 
 logger = logging.getLogger(__name__)
 
@@ -49,36 +52,30 @@ class ForeignOrigins:
     a page can only send one if CORS allows it.
 
     Args:
-        app: The application.
         cors: Options of Starlette's CORS middleware, which say what origins are allowed.
     """
 
-    def __init__(self, app: ASGIApp, *, cors: Mapping[str, Any]) -> None:
-        self._app = app
-        self._is_named = CORSMiddleware(app, **cors).is_allowed_origin
+    def __init__(self, cors: Mapping[str, Any]) -> None:
+        self._is_named = CORSMiddleware(_nothing, **cors).is_allowed_origin
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        origin = self._foreign(scope)
+    async def __call__(self, exchange: Exchange) -> ASGIApp | None:
+        origin = self._foreign(exchange.scope)
         if origin is None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": "Origin not allowed"})
-        else:
-            detail = (
-                f"Pages of {origin} may not write here. If they are yours, name the origin in "
-                "http.cors.allow_origins of langgraph.json"
-            )
-            await JSONResponse({"detail": detail}, 403)(scope, receive, send)
+            return None
+        if exchange.scope["type"] == "websocket":
+            return WebSocketClose(1008, "Origin not allowed")
+        detail = (
+            f"Pages of {origin} may not write here. If they are yours, name the origin in "
+            "http.cors.allow_origins of langgraph.json"
+        )
+        return JSONResponse({"detail": detail}, 403)
 
     def _is_allowed(self, origin: str) -> bool:
         return self._is_named(origin) or any(allows(origin) for allows in _of_host)
 
     def _foreign(self, scope: Scope) -> str | None:
         """Return the origin of a write that must be refused, else None."""
-        writes = scope["type"] == "websocket" or (
-            scope["type"] == "http" and scope["method"] not in SAFE
-        )
-        if not writes:
+        if scope["type"] == "http" and scope["method"] in SAFE:
             return None
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")
@@ -94,20 +91,16 @@ class RefusedOrigins:
     which answers preflights itself.
 
     Args:
-        app: The application.
         cors: Options of Starlette's CORS middleware, which say what origins are allowed.
     """
 
-    def __init__(self, app: ASGIApp, *, cors: Mapping[str, Any]) -> None:
-        self._app = app
-        self._is_named = CORSMiddleware(app, **cors).is_allowed_origin
+    def __init__(self, cors: Mapping[str, Any]) -> None:
+        self._is_named = CORSMiddleware(_nothing, **cors).is_allowed_origin
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in ("http", "websocket"):
-            for name, value in scope["headers"]:
-                if name == b"origin":
-                    self._check(value.decode("latin-1"), scope)
-        await self._app(scope, receive, send)
+    async def __call__(self, exchange: Exchange) -> None:
+        for name, value in exchange.scope["headers"]:
+            if name == b"origin":
+                self._check(value.decode("latin-1"), exchange.scope)
 
     def _check(self, origin: str, scope: Scope) -> None:
         if origin in _told or len(_told) >= MAX_TOLD or self._is_named(origin):

@@ -5,30 +5,29 @@ A client chooses this header, and a cache may store the answer for others.
 
 from urllib.parse import urlsplit, urlunsplit
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message
+
+from threadhold.http.layers import Exchange
+
+_DONE = "threadhold.relative_redirects"
 
 
-class RelativeRedirects:
-    """Make redirects to the host of the request relative."""
+async def relative_redirects(exchange: Exchange) -> None:
+    """Make redirects to the host of the request relative, once."""
+    scope = exchange.scope
+    if scope["type"] != "http" or _DONE in scope:
+        return
+    scope[_DONE] = True
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    async def make_relative(message: Message) -> None:
+        if 300 <= message["status"] < 400:
+            hosts = {value for name, value in scope["headers"] if name == b"host"}
+            message["headers"] = [
+                (name, _relative(value, hosts) if name.lower() == b"location" else value)
+                for name, value in message["headers"]
+            ]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_relative(message: Message) -> None:
-            if message["type"] == "http.response.start" and 300 <= message["status"] < 400:
-                hosts = {value for name, value in scope["headers"] if name == b"host"}
-                message["headers"] = [
-                    (name, _relative(value, hosts) if name.lower() == b"location" else value)
-                    for name, value in message["headers"]
-                ]
-            await send(message)
-
-        await self._app(scope, receive, send_relative)
+    exchange.at_start(make_relative)
 
 
 def _relative(location: bytes, hosts: set[bytes]) -> bytes:

@@ -5,14 +5,13 @@ Each process counts for itself, because a count in the database would cost more 
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 from starlette.websockets import WebSocketClose
 
 from langgraph_runtime_sql.errors import LimitReached
@@ -21,6 +20,7 @@ from langgraph_runtime_sql.limits import members
 from langgraph_runtime_sql.limits.refusals import refuse
 from langgraph_runtime_sql.tenancy import tenants
 from threadhold.http.error_handlers import limit_reached
+from threadhold.http.layers import Exchange, Step
 
 # The members whose use is remembered. One that was idle for a second needs no memory.
 REMEMBERED = 10_000
@@ -114,26 +114,26 @@ class RateLimits:
 
 
 class RateLimit:
-    """Answer 429 to a request beyond its user's limits."""
+    """Answer 429 to a request beyond its user's limits.
 
-    def __init__(self, app: ASGIApp, *, opens: bool) -> None:
-        self._app, self._opens = app, opens
+    Args:
+        opens: Whether the answer ends with a run or a client, so that it counts as a stream.
+    """
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
+    def __init__(self, *, opens: bool) -> None:
+        self._opens = opens
+
+    async def __call__(self, exchange: Exchange) -> ASGIApp | None:
+        scope = exchange.scope
         user = scope.get("user")
-        with ExitStack() as held:
-            try:
-                count(scope, user)
-                if self._opens or scope["type"] == "websocket":
-                    thread = scope.get("path_params", {}).get("thread_id")
-                    held.enter_context(stream(user, thread))
-            except LimitReached as error:
-                await (await _refusal(scope, error))(scope, receive, send)
-                return
-            await self._app(scope, receive, send)
+        try:
+            count(scope, user)
+            if self._opens or scope["type"] == "websocket":
+                thread = scope.get("path_params", {}).get("thread_id")
+                exchange.enter(stream(user, thread))
+        except LimitReached as error:
+            return await _refusal(scope, error)
+        return None
 
 
 async def _refusal(scope: Scope, error: LimitReached) -> Response | WebSocketClose:
@@ -163,23 +163,13 @@ def stream(user: Any, thread: str | None) -> AbstractContextManager[None]:
     return nullcontext() if _here is None else _here.stream(user, thread)
 
 
-def install(routes: Iterable[BaseRoute], limits: Limits, tenant_key: str | None) -> None:
-    """Put `RateLimit` around each route of the API, inside of its authentication.
-
-    Without a limit on requests or streams this changes nothing.
-    """
+def install(limits: Limits, tenant_key: str | None) -> None:
+    """Begin to count in this process, if there is a limit on requests or streams."""
     global _here
     if limits.any_has("requests_per_second", "open_streams"):
         _here = RateLimits(limits, tenant_key)
-        _install(routes)
 
 
-def _install(routes: Iterable[BaseRoute]) -> None:
-    from langgraph_api.route import ApiRoute
-    from starlette.routing import WebSocketRoute
-
-    for route in routes:
-        if isinstance(route, ApiRoute | WebSocketRoute):
-            route.app = RateLimit(route.app, opens=route.path.endswith(_OPEN))
-        else:
-            _install(getattr(route, "routes", None) or ())
+def steps(path: str) -> list[Step]:
+    """Return the steps of a route, or none without a limit."""
+    return [] if _here is None else [RateLimit(opens=path.endswith(_OPEN))]

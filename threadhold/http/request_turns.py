@@ -9,12 +9,11 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Scope
 
 from langgraph_runtime_sql import pacing, process
 from langgraph_runtime_sql.tenancy import tenants
+from threadhold.http.layers import Exchange
 
 # The expected time of a small request on the loop, in milliseconds.
 REQUEST_MS = 1.0
@@ -29,18 +28,14 @@ class RequestTurns:
     """Let each request wait for its turn, once.
 
     Without `sql.tenant_key`, each user is a tenant.
-
-    Args:
-        app: The application around whose requests this is.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self) -> None:
         self._known: OrderedDict[int, Hashable] = OrderedDict()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket") or _TAKEN in scope:
-            await self._app(scope, receive, send)
+    async def __call__(self, exchange: Exchange) -> None:
+        scope = exchange.scope
+        if _TAKEN in scope:
             return
         scope[_TAKEN] = True
         credentials = _credentials(scope)
@@ -49,12 +44,11 @@ class RequestTurns:
             group = ("address", (scope.get("client") or ("",))[0])
         await pacing.turn(group, credentials, REQUEST_MS)
 
-        async def send_and_remember(message: Message) -> None:
+        async def remember(message: Message) -> None:
             if message["type"].endswith((".start", ".accept")):
                 self._remember(credentials, scope.get("user"))
-            await send(message)
 
-        await self._app(scope, receive, send_and_remember)
+        exchange.at_start(remember)
 
     def _remember(self, credentials: int, user: Any) -> None:
         identity = getattr(user, "identity", None)
@@ -78,8 +72,3 @@ def _credentials(scope: Scope) -> int:
             or (name.startswith(_CUSTOM) and not name.startswith(_NOT_CUSTOM))
         )
     )
-
-
-def install(app: Starlette) -> None:
-    """Let requests of the stock application wait for their turns, outside of everything else."""
-    app.user_middleware.insert(0, Middleware(RequestTurns))

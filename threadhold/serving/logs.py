@@ -2,24 +2,17 @@
 
 import logging
 import sys
-import time
 from datetime import UTC, datetime
 from typing import Any, TextIO
-from urllib.parse import quote
 
 import orjson
 import structlog
-from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.typing import Processor
 
-from langgraph_runtime_sql import process
-from langgraph_runtime_sql.audit import recorder
-from langgraph_runtime_sql.tenancy import tenants
-from threadhold.http import route_names
-from threadhold.http.answer_status import AnswerStatus
+from threadhold.http import access_log
 from threadhold.serving import log_errors, run_lines
 
-_access = logging.getLogger("threadhold.access")
+_access = logging.getLogger(access_log.LOGGER)
 _runs = logging.getLogger("threadhold.runs")
 
 # These log several lines for each request and run. Our access line replaces
@@ -43,10 +36,6 @@ REQUESTS = {
     "langgraph_api.server": logging.CRITICAL,
     "uvicorn": logging.WARNING,
 }
-
-# Monitoring requests these every few seconds.
-PROBES = ("/health", "/ok", "/metrics")
-
 
 # ANSI escape sequences; a terminal gets colours.
 PLAIN, DIM, RED, CYAN = "\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[36m"
@@ -180,55 +169,3 @@ class RunLine(AccessLine):
 
     def format(self, record: logging.LogRecord) -> str:
         return self._line(record, "run ended", dict(record.__dict__["run"]))
-
-
-def _caller(scope: Scope) -> dict[str, str]:
-    """Return the user and the tenant of an authenticated request."""
-    user = scope.get("user")
-    if user is None or (identity := recorder.identity_of(user)) is None:
-        return {}
-    tenant = tenants.of_user(user, process.configuration().options.tenant_key)
-    named = {"tenant": tenant, "user": identity}
-    return {name: _printable(value) for name, value in named.items() if value is not None}
-
-
-def _printable(text: str) -> str:
-    # A line break in a name cannot forge a line.
-    return "".join(each if each.isprintable() else quote(each) for each in text)
-
-
-class AccessLog:
-    """Log method, route, status, duration (ms), tenant and user of each request."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        path, root = scope["path"], str(scope.get("root_path", ""))
-        started, answer = time.monotonic(), AnswerStatus(send)
-        try:
-            await self._app(scope, receive, answer)
-        finally:
-            self._write(scope, path, root, answer.status, time.monotonic() - started)
-
-    @staticmethod
-    def _write(scope: Scope, path: str, root: str, status: int, seconds: float) -> None:
-        level = logging.DEBUG if path in PROBES else logging.INFO
-        if status >= 500:
-            level = logging.ERROR
-        if not _access.isEnabledFor(level):
-            return
-        fields = {
-            "method": scope.get("method", "WEBSOCKET"),
-            "path": route_names.shown(scope, root),
-            # 0: the client disconnected before the answer.
-            "status": status,
-            "ms": round(seconds * 1000, 1),
-        }
-        fields |= _caller(scope)
-        if detail := scope.get("error_detail"):
-            fields["detail"] = detail
-        _access.log(level, "request", extra={"request": fields})

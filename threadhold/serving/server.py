@@ -1,6 +1,5 @@
 """Server: run the app under uvicorn, in one process or several."""
 
-import asyncio
 import logging
 import os
 import socket
@@ -11,15 +10,11 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from threadhold.config_file import read_config
 from threadhold.hosts import is_loopback
-from threadhold.http.answer_status import AnswerStatus
-from threadhold.http.request_turns import RequestTurns
 from threadhold.program import Program
 from threadhold.serving import banner, connections, descriptors, logs, stop_lines, supervisor
 from threadhold.serving.listen import bind
@@ -182,10 +177,8 @@ def config(
     """Make uvicorn's configuration, without its own log lines and `Server` header."""
     protocol: Any = guard.make
     socket_protocol: Any = Socket
-    # Around everything, so that a burst of requests costs others nothing but their arrival. The
-    # platform's own turns, for other servers, are not taken again.
     return uvicorn.Config(
-        AnswerCancelled(RequestTurns(app)),
+        app,
         http=protocol,
         ws=socket_protocol,
         host=host,
@@ -198,23 +191,6 @@ def config(
         ws_max_size=settings.max_body_bytes,
         timeout_graceful_shutdown=max(1, round(settings.grace_seconds)) + LAST_EVENT_SECONDS,
     )
-
-
-class AnswerCancelled:
-    """Answer 503 to requests that a shutdown cancels; uvicorn would close the connection."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = AnswerStatus(send)
-        try:
-            await self._app(scope, receive, answer)
-        except asyncio.CancelledError:
-            if scope["type"] != "http" or answer.status:
-                raise
-            refusal = {"detail": "The server stopped before it could answer: send it again"}
-            await JSONResponse(refusal, 503, {"Retry-After": "1"})(scope, receive, send)
 
 
 def refuse_exposure(settings: Settings, host: str) -> None:

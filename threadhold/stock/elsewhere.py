@@ -69,26 +69,32 @@ CHANGED = (
     ),
     *_parts(
         "langgraph_api.server",
-        ("threadhold.http.guards", "threadhold.http.audit", "threadhold.http.request_turns"),
+        "threadhold.http.middleware",
         "Limits, refusals and the audit log surround all routes, in an order of their own.",
         {"app.user_middleware": "list"},
     ),
     *_parts(
+        "langgraph_api.middleware.request_id",
+        "threadhold.http.middleware",
+        "Left out, because `RequestContext` gives and notes the id of a request.",
+        {"RequestIdMiddleware": "(app, mount_prefix='')"},
+    ),
+    *_parts(
         "langgraph_api.server",
-        "threadhold.http.guards",
+        "threadhold.http.error_handlers",
         "Errors of the database and of limits have their own answers.",
         {"app.exception_handlers": "dict"},
     ),
     *_parts(
         "starlette.middleware",
-        "threadhold.http.guards",
+        "threadhold.http.middleware",
         "The stock switch for private networks adds a header, but Starlette refuses the preflight.",
         {"Middleware.cls": ATTRIBUTE, "Middleware.kwargs": ATTRIBUTE},
         **_STARLETTE,
     ),
     *_parts(
         "starlette.middleware.cors",
-        ("threadhold.http.guards", "threadhold.http.origins"),
+        ("threadhold.http.middleware", "threadhold.http.origins"),
         "Its arguments also tell which origins are refused before the routes.",
         {
             "CORSMiddleware": "(app, allow_origins=..., allow_methods=..., allow_headers=..., "
@@ -116,7 +122,7 @@ CHANGED = (
     ),
     *_parts(
         "langgraph_api.route",
-        ("threadhold.http.guards", "threadhold.http.idempotency", "threadhold.http.rate_limits"),
+        "threadhold.http.middleware",
         "Limits and keys surround each route of the API, inside of its authentication, and no route "
         "of the project.",
         {
@@ -127,7 +133,7 @@ CHANGED = (
     ),
     *_parts(
         "starlette.routing",
-        "threadhold.http.rate_limits",
+        "threadhold.http.middleware",
         "A WebSocket counts as a request and as a stream.",
         {"WebSocketRoute.app": ATTRIBUTE},
         **_STARLETTE,

@@ -5,7 +5,7 @@ Each handler of the API reads its body through one request class, which a subcla
 
 from typing import Any
 
-from threadhold.http import json_limits, validation
+from threadhold.http import json_limits, request_body, validation
 
 
 def checked(stock: Any) -> Any:
@@ -25,7 +25,10 @@ def checked(stock: Any) -> Any:
 
         async def body(self) -> Any:
             first = not hasattr(self, "_body")
-            body = await super().body()
+            if first:
+                # Read and kept with the request already, by what stands around the route.
+                self._body = await request_body.read(self.scope, self.receive)
+            body = self._body
             if first and self.method == "POST":
                 path = self.scope.get("route", "")
                 sent = body

@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 
 from tests.support.processes import GRAPHS, Running
 from tests.support.served import served
-from threadhold.http.public_url import RelativeRedirects
+from threadhold.http.layers import Layer
+from threadhold.http.public_url import relative_redirects
 
 # No database is involved.
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("sqlite")]
@@ -96,7 +97,7 @@ def test_redirects_are_relative() -> None:
         target = scope["query_string"].decode()
         await RedirectResponse(target)(scope, receive, send)
 
-    client = TestClient(RelativeRedirects(moved), base_url="http://evil.example")
+    client = TestClient(Layer(moved, [relative_redirects]), base_url="http://evil.example")
     for target, expected in {
         "http://evil.example/threads/?a=b": "/threads/?a=b",
         "http://evil.example//other.example/x": "/other.example/x",

@@ -9,6 +9,7 @@ import pytest
 from langgraph_runtime_sql import process
 from langgraph_runtime_sql.options import Options
 from langgraph_runtime_sql.process import Configuration
+from threadhold.http.layers import Layer
 from threadhold.http.request_turns import RequestTurns
 
 
@@ -31,7 +32,7 @@ async def test_requests_of_one_client_do_not_delay_those_of_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app = App()
-    turns = RequestTurns(app)
+    turns = Layer(app, [RequestTurns()])
     # The platform is configured when it starts, after the server was put together.
     configuration = Configuration(options=Options(tenant_key="tenant"))
     monkeypatch.setattr(process.process, "configuration", configuration)

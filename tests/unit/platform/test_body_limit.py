@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from threadhold.http import body_limits
+from threadhold.http.layers import Layer
 
 
 async def test_a_client_that_declares_too_much_and_sends_nothing_gets_413_after_a_pause(
@@ -25,7 +26,8 @@ async def test_a_client_that_declares_too_much_and_sends_nothing_gets_413_after_
 
     scope = {"type": "http", "headers": [(b"content-length", b"20000000")]}
     async with asyncio.timeout(60):
-        await body_limits.BodyLimit(app, limit=10_000_000, seconds=60)(scope, receive, send)
+        limit = body_limits.BodyLimit(limit=10_000_000, seconds=60)
+        await Layer(app, [limit])(scope, receive, send)
     start, body = sent
     assert start["status"] == 413
     assert (b"connection", b"close") in start["headers"]

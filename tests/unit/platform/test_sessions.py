@@ -9,7 +9,8 @@ import pytest
 
 from langgraph_runtime_sql.ops import revocations
 from threadhold import sessions
-from threadhold.sessions import SessionGuard, Target
+from threadhold.http.layers import Layer
+from threadhold.sessions import Target
 
 TOKEN = Target(token_id="t")
 WEBSOCKET = {"type": "websocket", "path": "/"}
@@ -43,7 +44,7 @@ async def answered(app: Any, scope: dict[str, Any], messages: list[Any] | None =
         sent.append(message)
 
     async with asyncio.timeout(60):
-        await SessionGuard(app)(dict(scope), receive, send)
+        await Layer(app, [sessions.guard])(dict(scope), receive, send)
     return sent
 
 
