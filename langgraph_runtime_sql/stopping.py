@@ -14,7 +14,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 
 
 @dataclass(slots=True)
-class Place:
+class StreamPosition:
     """Where the reader of a run's stream is.
 
     Attributes:
@@ -25,7 +25,7 @@ class Place:
     id: bytes = b"-1"
 
 
-place: ContextVar[Place | None] = ContextVar("place", default=None)
+place: ContextVar[StreamPosition | None] = ContextVar("place", default=None)
 """The place of the stream that this task sends. The reader of the stream keeps it up to date."""
 
 

@@ -21,7 +21,7 @@ class TooManyWaiting(RuntimeError):
     """So much of the tenant's work waits already that no more is accepted. Try again later."""
 
 
-class Turns:
+class TenantThreads:
     """Threads that work for tenants in turn. One tenant never has all of them.
 
     Args:

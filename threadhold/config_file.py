@@ -17,7 +17,7 @@ from dotenv import dotenv_values
 from langgraph_runtime_sql import limit_settings, retention_rules
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.options import ProjectOptions, Retention, StateKeys
-from threadhold import config_keys, given
+from threadhold import config_keys, host_objects
 
 logger = logging.getLogger(__name__)
 
@@ -153,8 +153,8 @@ class _Reader:
     def _graph(self, key: str, graph: Any) -> Any:
         if isinstance(graph, dict):
             return {**graph, "path": self._graph(f"{key}.path", graph.get("path"))}
-        if not isinstance(graph, str) and given.is_graph(graph):
-            return given.graph(graph)
+        if not isinstance(graph, str) and host_objects.is_graph(graph):
+            return host_objects.graph(graph)
         return self._object_path(key, graph)
 
     def _sections(self) -> dict[str, dict[str, Any]]:

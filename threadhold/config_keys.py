@@ -45,7 +45,7 @@ def check(content: Mapping[str, Any], source: str) -> None:
     """
     if image := sorted(content.keys() & IMAGE):
         names = ", ".join(image)
-        _tell(logging.INFO, f"{source}: {names}: only for building an image, without effect here")
+        _log(logging.INFO, f"{source}: {names}: only for building an image, without effect here")
     for key in content.keys() - KNOWN - IMAGE:
         _warn(source, key, KNOWN | IMAGE)
     for section, known in _SECTIONS.items():
@@ -57,13 +57,13 @@ def check(content: Mapping[str, Any], source: str) -> None:
 
 def _warn(source: str, key: str, known: set[str] | frozenset[str]) -> None:
     if (reason := WITHOUT_EFFECT.get(key)) is not None:
-        _tell(logging.WARNING, f"{source}: {key}: without effect here: {reason}")
+        _log(logging.WARNING, f"{source}: {key}: without effect here: {reason}")
         return
     close = difflib.get_close_matches(key, known, n=1, cutoff=0.7)
     meant = f"; did you mean `{close[0]}`?" if close else ""
-    _tell(logging.WARNING, f"{source}: {key}: unknown key, without effect{meant}")
+    _log(logging.WARNING, f"{source}: {key}: unknown key, without effect{meant}")
 
 
 @functools.cache
-def _tell(level: int, text: str) -> None:
+def _log(level: int, text: str) -> None:
     logger.log(level, "%s", text)

@@ -31,7 +31,7 @@ from pydantic.fields import FieldInfo
 
 from langgraph_runtime_sql.options import Options, ServerOptions
 from threadhold.config_file import Config, ConfigError, kind_of
-from threadhold.given import Authenticate
+from threadhold.host_objects import Authenticate
 from threadhold.http import json_limits
 from threadhold.http.metrics_access import MIN_TOKEN_CHARACTERS
 

@@ -33,11 +33,11 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.options import ProjectOptions
-from threadhold import given, sessions, start_errors, users
+from threadhold import host_objects, sessions, start_errors, users
 from threadhold.config_file import ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
-from threadhold.given import Authenticate
+from threadhold.host_objects import Authenticate
 from threadhold.http import (
     audit,
     authentication,
@@ -50,7 +50,7 @@ from threadhold.http import (
     rate_limits,
 )
 from threadhold.http.host_routes import LargeBody
-from threadhold.http.json_limits import Limits
+from threadhold.http.json_limits import JsonLimits
 from threadhold.http.metrics_access import MetricsAccess
 from threadhold.options import PlatformOptions, ServedOptions, shared, takes
 from threadhold.serving import host_logs
@@ -297,7 +297,7 @@ def _with_authentication(file: ConfigFile, authenticate: Authenticate | None) ->
     if authenticate is None:
         return file
     section = file.sections["auth"]
-    path = given.auth(authenticate, section.get("path"))
+    path = host_objects.auth(authenticate, section.get("path"))
     sections = {**file.sections, "auth": {**section, "path": path}}
     return file.model_copy(update={"sections": sections})
 
@@ -391,8 +391,8 @@ def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
     os.environ.setdefault("STATS_INTERVAL_SECS", "10")
 
 
-def _json_limits(options: ServedOptions) -> Limits:
-    return Limits(options.max_json_nodes, options.max_json_depth)
+def _json_limits(options: ServedOptions) -> JsonLimits:
+    return JsonLimits(options.max_json_nodes, options.max_json_depth)
 
 
 def _load(claim: _Claim) -> Starlette:

@@ -70,7 +70,7 @@ def _lock(url: str, *, shared: bool) -> Iterator[bool]:
 @contextmanager
 def _beside(url: str, shared: bool) -> Iterator[bool]:
     # Read-only access suffices for a lock.
-    file = open_beside(database_path(url), ".guests", os.O_RDONLY, PRIVATE_FILE)
+    file = open_beside(database_path(url), ".shared-lock", os.O_RDONLY, PRIVATE_FILE)
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         held = True

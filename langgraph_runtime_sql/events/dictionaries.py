@@ -31,7 +31,7 @@ _NEWS = 1024
 # A difference of this part of an event or less shows that it resembles the dictionary.
 _RESEMBLES = 1 / 8
 # So many segments in a row that do not resemble the dictionary begin another chain.
-_STRANGERS = 8
+_MAX_MISSES = 8
 # Dictionaries of a chain: a reader decompresses all up to the wanted one.
 _LONGEST = 32
 _LEVEL = 3
@@ -87,17 +87,17 @@ class Dictionary(NamedTuple):
         number: Its own number, which no other dictionary of the thread has.
         data: The data.
         length: How many dictionaries the chain has up to this one.
-        strangers: How many segments in a row have not resembled it.
+        misses: How many segments in a row have not resembled it.
     """
 
     chain: int
     number: int
     data: bytes
     length: int = 1
-    strangers: int = 0
+    misses: int = 0
 
 
-class Squeezed(NamedTuple):
+class CompressedSegment(NamedTuple):
     """A body that is compressed with a dictionary.
 
     Attributes:
@@ -119,7 +119,7 @@ _last: Memo[UUID, Dictionary | None] = Memo(_SIZE)
 _read: Memo[tuple[UUID, int], bytes] = Memo(_SIZE)
 
 
-def squeeze(thread_id: UUID, body: bytes, largest: bytes) -> Squeezed | None:
+def compress(thread_id: UUID, body: bytes, largest: bytes) -> CompressedSegment | None:
     """Compress the body of a segment with the last dictionary of its thread, or a new one.
 
     Args:
@@ -134,14 +134,14 @@ def squeeze(thread_id: UUID, body: bytes, largest: bytes) -> Squeezed | None:
     if last is None:
         return _begun(thread_id, body, largest)
     frame = _compress(body, last.data)
-    found = Squeezed(frame, last, None, last)
+    found = CompressedSegment(frame, last, None, last)
     if len(frame) <= _NEWS:
         return _used(thread_id, found)
     difference = _compress(largest, last.data)
     if len(difference) > len(largest) * _RESEMBLES:
-        if last.strangers + 1 == _STRANGERS:
+        if last.misses + 1 == _MAX_MISSES:
             return _begun(thread_id, body, largest)
-        _remember(thread_id, last._replace(strangers=last.strangers + 1))
+        _remember(thread_id, last._replace(misses=last.misses + 1))
         return None
     if len(difference) <= _NEWS // 2:
         # What is new is in smaller events.
@@ -151,21 +151,21 @@ def squeeze(thread_id: UUID, body: bytes, largest: bytes) -> Squeezed | None:
     new = Dictionary(last.chain, _number(), largest, last.length + 1)
     _remember(thread_id, new)
     stored_as = _PARENT.pack(last.number) + difference
-    return Squeezed(_compress(body, largest), new, stored_as, last)
+    return CompressedSegment(_compress(body, largest), new, stored_as, last)
 
 
-def _begun(thread_id: UUID, body: bytes, largest: bytes) -> Squeezed:
+def _begun(thread_id: UUID, body: bytes, largest: bytes) -> CompressedSegment:
     """Begin a chain with the data of an event."""
     number = _number()
     new = Dictionary(number, number, largest)
     _remember(thread_id, new)
     stored_as = _PARENT.pack(number) + _compress(largest, None)
-    return Squeezed(_compress(body, largest), new, stored_as, None)
+    return CompressedSegment(_compress(body, largest), new, stored_as, None)
 
 
-def _used(thread_id: UUID, found: Squeezed) -> Squeezed:
-    if found.dictionary.strangers:
-        _remember(thread_id, found.dictionary._replace(strangers=0))
+def _used(thread_id: UUID, found: CompressedSegment) -> CompressedSegment:
+    if found.dictionary.misses:
+        _remember(thread_id, found.dictionary._replace(misses=0))
     return found
 
 

@@ -198,7 +198,7 @@ def _rows(conn: Connection, segments: list[Segment]) -> list[Row]:
     if not any(each.is_large for each in segments) or not formats.allowed(conn):
         return [each.row for each in segments]
     thread_id = UUID(segments[0].key.thread_id)
-    found = [each.squeezed for each in segments if each.squeezed is not None]
+    found = [each.compressed for each in segments if each.compressed is not None]
     new = {each.dictionary.number for each in found if each.stored_as is not None}
     needed = {d.number: d for each in found if (d := each.needs) and d.number not in new}
     asked = [(each, dictionaries.ask(conn, thread_id, each)) for each in needed.values()]

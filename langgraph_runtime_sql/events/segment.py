@@ -16,9 +16,9 @@ from langgraph_runtime_sql.errors import DamagedEvents
 from langgraph_runtime_sql.events.dictionaries import (
     EPOCH,
     LARGE_EVENT,
-    Squeezed,
+    CompressedSegment,
+    compress,
     expand,
-    squeeze,
 )
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
@@ -67,16 +67,16 @@ class Segment:
         return max((each.data for each in self.events), key=len)
 
     @cached_property
-    def squeezed(self) -> Squeezed | None:
+    def compressed(self) -> CompressedSegment | None:
         """The body of a large segment, compressed with a dictionary that it resembles."""
         if not self.is_large:
             return None
-        return squeeze(UUID(self.key.thread_id), _packed(self.events), self._largest)
+        return compress(UUID(self.key.thread_id), _packed(self.events), self._largest)
 
     @property
     def rows(self) -> list[Row]:
         """The row without its date, and that of a new dictionary, if the segment has one."""
-        found = self.squeezed
+        found = self.compressed
         if found is None:
             return [self.row]
         used = {"dictionary": found.dictionary.chain}

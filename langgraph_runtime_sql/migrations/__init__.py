@@ -174,9 +174,9 @@ def replay(raw: sqlite3.Connection, to: str = HEAD) -> None:
         def applied(**_: Any) -> None:
             nonlocal done
             done += 1
-            _tell(done, missing)
+            _report_progress(done, missing)
 
-        _tell(done, missing)
+        _report_progress(done, missing)
         _upgrade(connection, "BEGIN IMMEDIATE", to, applied)
 
 
@@ -209,14 +209,14 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
         raw.execute("SET threadhold.everything = 'on'")
         missing = _missing(postgres.revision(raw), to)
         for done, script in enumerate(missing):
-            _tell(done, len(missing))
+            _report_progress(done, len(missing))
             if (prepare := getattr(script.module, "prepare", None)) is not None:
                 prepare(raw)
             retry_while_locked(raw, partial(_run, alchemy, script.revision))
-        _tell(len(missing), len(missing))
+        _report_progress(len(missing), len(missing))
 
 
-def _tell(done: int, total: int) -> None:
+def _report_progress(done: int, total: int) -> None:
     tell(Progress("Migrating", done, total, "scripts"))
 
 

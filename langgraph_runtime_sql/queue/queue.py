@@ -22,7 +22,7 @@ from langgraph_runtime_sql.events.wire import Control
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
-from langgraph_runtime_sql.ops.runs import leases, measured, recovery
+from langgraph_runtime_sql.ops.runs import leases, recovery, run_metrics
 from langgraph_runtime_sql.periodic import periodic
 from langgraph_runtime_sql.queue import node_threads, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
@@ -84,7 +84,7 @@ class Queue:
         self.draining = False
         self.stopping = False
         self.renewal = leases.Renewal()
-        self._turns = run_claim.Turns()
+        self._turns = run_claim.TenantRotation()
         self._reserved = opened.options.limits.reserved_slots(slots)
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
@@ -166,7 +166,7 @@ class Queue:
     def _start(self, run: Row, attempt: int, since: float) -> None:
         key = str(run["run_id"]), attempt
         tenant = run.pop("tenant")
-        watch = measured.Attempt(run, attempt, tenant)
+        watch = run_metrics.Attempt(run, attempt, tenant)
         # A run acts for its tenant. A run without a tenant belongs to the platform.
         with scope.within(scope.EVERYTHING if tenant is None else scope.TenantScope(tenant)):
             task = asyncio.create_task(
@@ -183,7 +183,9 @@ class Queue:
         if self._waiting or self._claiming.locked():
             self._wake.set()
 
-    async def _attempt(self, run: Row, attempt: int, since: float, watch: measured.Attempt) -> None:
+    async def _attempt(
+        self, run: Row, attempt: int, since: float, watch: run_metrics.Attempt
+    ) -> None:
         """Execute one attempt at a run. `since` is when its claim began."""
         from langgraph_api.config import BG_JOB_MAX_RETRIES
         from langgraph_api.worker import worker

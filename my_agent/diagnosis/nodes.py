@@ -35,14 +35,14 @@ from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
 from my_agent.diagnosis.state import State, unanswered
 from my_agent.models import ModelSettings
-from my_agent.turns import Turns
+from my_agent.turns import TenantThreads
 
 WORDS = 3900
 _NAMED = "{}\n{}"
 # A probe has no dates, and so needs no year.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 # Weighing what was read takes the processor for up to a second: tenants take turns.
-_TURNS = Turns("diagnosis")
+_TURNS = TenantThreads("diagnosis")
 
 
 async def intake(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:

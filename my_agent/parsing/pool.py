@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from my_agent.parsing.process import Failure, Process
 from my_agent.parsing.unreadable import Unreadable
-from my_agent.turns import Turns
+from my_agent.turns import TenantThreads
 
 T = TypeVar("T")
 SECONDS = 30.0
@@ -37,7 +37,7 @@ class Pool:
 
     def __init__(self, processes: int = PROCESSES) -> None:
         # A worker ends with the thread that started it, so the threads stay.
-        self._turns = Turns("parsing", threads=processes, most=MOST_WAITING)
+        self._turns = TenantThreads("parsing", threads=processes, most=MOST_WAITING)
         self._idle: list[Process] = []
         self._all: set[Process] = set()
         self._stops = 0

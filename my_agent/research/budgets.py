@@ -17,7 +17,7 @@ _COUNTED = ("tokens", "model_calls", "fetches", "bytes")
 
 
 @dataclass(frozen=True)
-class Limits:
+class Budgets:
     """The budgets of a project.
 
     Attributes:
@@ -35,7 +35,7 @@ class Limits:
     seconds: float
 
     @classmethod
-    def of(cls, settings: ResearchSettings, wanted: Mapping[str, float] | None = None) -> "Limits":
+    def of(cls, settings: ResearchSettings, wanted: Mapping[str, float] | None = None) -> "Budgets":
         """Return the operator's limits, lowered to those that the user wants."""
         most = {
             "tokens": settings.research_max_tokens,
@@ -48,7 +48,7 @@ class Limits:
         return cls(**{name: min(value, wanted.get(name, value)) for name, value in most.items()})
 
 
-NAMES = tuple(each.name for each in fields(Limits))
+NAMES = tuple(each.name for each in fields(Budgets))
 
 
 class Budget:
@@ -61,7 +61,7 @@ class Budget:
         reserve: the share that only the report may spend.
     """
 
-    def __init__(self, limits: Limits, usage: Usage, share: float, reserve: float) -> None:
+    def __init__(self, limits: Budgets, usage: Usage, share: float, reserve: float) -> None:
         self.limits = limits
         self.usage: Usage = {stage: dict(spent) for stage, spent in usage.items()}
         self.spent: Usage = {}
@@ -118,7 +118,7 @@ def totals(usage: Usage) -> dict[str, float]:
     return {name: int(value) if name in _COUNTED else value for name, value in found.items()}
 
 
-def described(names: Iterable[str], limits: Limits) -> list[str]:
+def described(names: Iterable[str], limits: Budgets) -> list[str]:
     """Return the exhausted budgets with their values, for people."""
     values = asdict(limits)
     return [f"{name} ({values[name]:g})" for name in names if name in values]

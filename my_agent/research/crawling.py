@@ -14,7 +14,7 @@ from my_agent.research.settings import ResearchSettings
 from my_agent.research.sources import corpus
 from my_agent.research.text import storable
 from my_agent.web import politeness
-from my_agent.web.fetch import Answer, SiteRefused, SiteUnreadable, get, shown_host
+from my_agent.web.fetch import FetchedPage, SiteRefused, SiteUnreadable, get, shown_host
 
 MAX_BYTES = 4 * 2**20
 MAX_TEXT = 1_000_000
@@ -106,7 +106,7 @@ def _refusal(asked: str, url: str, rules: politeness.Rules) -> CrawlFailure | No
     return CrawlFailure(asked, f"The robots.txt of {host} does not allow to read this page.")
 
 
-def _read(answer: Answer) -> _Content:
+def _read(answer: FetchedPage) -> _Content:
     """Extract the main text of a page; for a worker process."""
     if answer.kind == "text/plain":
         return _Content("", _clean(answer.body.decode("utf-8", "replace")), None, "")

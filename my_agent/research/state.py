@@ -19,7 +19,7 @@ class Input(TypedDict):
 
     Attributes:
         question: what to find out. The same question on a thread goes on where it stopped.
-        limits: lower budgets, by name (`budgets.Limits`).
+        limits: lower budgets, by name (`budgets.Budgets`).
     """
 
     question: str

@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 
 from my_agent.research import files, progress, projects
-from my_agent.research.budgets import Budget, Limits, totals
+from my_agent.research.budgets import Budget, Budgets, totals
 from my_agent.research.model import ProjectSnapshot
 from my_agent.research.projects import Flag, Key, Project
 from my_agent.research.settings import ResearchSettings
@@ -96,7 +96,7 @@ class Work:
             stage=stage or state.get("stage", "planning"),
             settings=settings,
             budget=Budget(
-                Limits.of(settings, state.get("limits")),
+                Budgets.of(settings, state.get("limits")),
                 state.get("usage") or {},
                 settings.research_stage_share,
                 settings.research_report_reserve,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from my_agent.turns import Turns
+from my_agent.turns import TenantThreads
 from my_agent.tutor import checks
 from my_agent.tutor.corrections import Issue
 
@@ -20,7 +20,7 @@ SECONDS = 10.0
 _END = re.compile(r"[.!?\n]\s+|\s+")
 
 
-_turns = Turns("grammar")
+_turns = TenantThreads("grammar")
 
 
 @dataclass

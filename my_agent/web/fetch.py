@@ -66,7 +66,7 @@ class NotText(SiteUnreadable):
 
 
 @dataclass(frozen=True)
-class Answer:
+class FetchedPage:
     """The answer of a website.
 
     Attributes:
@@ -111,7 +111,7 @@ async def get(
     *,
     kinds: Collection[str] = READABLE,
     max_bytes: int = MAX_BYTES,
-) -> Answer:
+) -> FetchedPage:
     """Return the answer of a website.
 
     Args:
@@ -155,7 +155,7 @@ async def get(
 
 async def _get(
     client: httpx.AsyncClient, url: str, kinds: Collection[str], max_bytes: int
-) -> Answer:
+) -> FetchedPage:
     async with client.stream("GET", url) as answer:
         shown = shown_host(str(answer.url))
         if not answer.is_success:
@@ -176,7 +176,7 @@ async def _get(
         # Decompressed by hand with a limit: a small response can expand to a huge page.
         if coding != "identity":
             content = zlib.decompressobj(wbits=47).decompress(content, max_bytes)
-        return Answer(str(answer.url), kind, content, size)
+        return FetchedPage(str(answer.url), kind, content, size)
 
 
 def shown_host(website: str) -> str:

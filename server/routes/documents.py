@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from my_agent.parsing import Unreadable
-from my_agent.turns import TooManyWaiting, Turns
+from my_agent.turns import TenantThreads, TooManyWaiting
 from server.operations import DOCUMENT_DELETE, DOCUMENT_PUT
 from server.routes.endpoint import Caller, Json, endpoint
 from server.routes.events import Event
@@ -33,7 +33,7 @@ STOPS = "The server stops. Send the document again: what has been indexed is kep
 
 logger = logging.getLogger(__name__)
 # One batch of passages is embedded at a time, tenants in turn, and questions go first.
-_turns = Turns("uploads", niceness=10)
+_turns = TenantThreads("uploads", niceness=10)
 # The event loop keeps only weak references to its tasks.
 _storing: set[asyncio.Task["Stored | None"]] = set()
 # What this process stores now: how far each upload of a tenant is, by name.
@@ -67,7 +67,7 @@ class Page(BaseModel):
     name: Annotated[str | None, Field(description="Only this document")] = None
 
 
-class Place(BaseModel):
+class PassageSpan(BaseModel):
     """A place in a document."""
 
     number: Annotated[int, Field(ge=1, le=_LARGEST_NUMBER)] = 1
@@ -196,7 +196,7 @@ async def show(caller: Caller, query: Page) -> Json:
 
 
 @endpoint("GET /api/passages/{document_id}")
-async def passages(caller: Caller, query: Place) -> Json:
+async def passages(caller: Caller, query: PassageSpan) -> Json:
     """Answer a passage and its neighbours; `number` is its position in the document, from 1 (default)."""
     from my_agent.chat.documents import surroundings
     from my_agent.tables import tables

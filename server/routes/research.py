@@ -219,7 +219,7 @@ async def resume(caller: Caller, body: Resume) -> Response:
     Pages that were read are not fetched again.
     """
     from my_agent.research import projects
-    from my_agent.research.budgets import Limits
+    from my_agent.research.budgets import Budgets
     from my_agent.research.model import as_dict
     from my_agent.research.settings import ResearchSettings
 
@@ -231,9 +231,9 @@ async def resume(caller: Caller, body: Resume) -> Response:
         hit, before = found.progress.get("limits_hit"), found.progress.get("limits", {})
         if not hit:
             return "The project is complete, and no limit has cut it short"
-        # Limits that the user has named before stay as they are.
+        # Budgets that the user has named before stay as they are.
         wanted = {**found.progress.get("wanted", {}), **body.limits}
-        now = as_dict(Limits.of(settings, wanted))
+        now = as_dict(Budgets.of(settings, wanted))
         if not any(now[name] > before.get(name, 0) for name in hit):
             most = ", ".join(f"{name} ({before.get(name, 0):g})" for name in hit)
             return f"Name higher `limits` than those that were reached: {most}"

@@ -110,13 +110,13 @@ class _Tables:
     def said(self, line: str) -> None:
         if line.startswith(_BEGINS):
             # The one before is done.
-            self._tell(self._begun)
+            self._report_done(self._begun)
             self._begun += 1
 
     def end(self) -> None:
-        self._tell(self._total)
+        self._report_done(self._total)
 
-    def _tell(self, done: int) -> None:
+    def _report_done(self, done: int) -> None:
         self._report(Progress(self._phase, done, self._total, "tables"))
 
 

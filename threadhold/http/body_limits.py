@@ -106,7 +106,7 @@ class JsonLimit:
     The status is 422. JSON-RPC routes answer 400 with an error object.
     """
 
-    def __init__(self, limits: json_limits.Limits, *, json_rpc: bool) -> None:
+    def __init__(self, limits: json_limits.JsonLimits, *, json_rpc: bool) -> None:
         self._limits, self._json_rpc = limits, json_rpc
 
     async def __call__(self, exchange: Exchange) -> ASGIApp | None:
@@ -130,7 +130,7 @@ class FrameLimit:
     The stock handler would parse frames of any size, and ends silently on binary ones.
     """
 
-    def __init__(self, *, limit: int, limits: json_limits.Limits) -> None:
+    def __init__(self, *, limit: int, limits: json_limits.JsonLimits) -> None:
         self._limit, self._limits = limit, limits
 
     async def __call__(self, exchange: Exchange) -> None:

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from langgraph_runtime_sql.request_context import request_note
 from threadhold.http import idempotency, json_limits, request_body
-from threadhold.http.json_limits import Limits
+from threadhold.http.json_limits import JsonLimits
 from threadhold.http.request_body import Replaced
 
 Json = Mapping[str, Any]
@@ -54,7 +54,7 @@ class Included:
     routes: Sequence[BaseRoute] = ()
     large: Sequence[tuple[BaseRoute, LargeBody]] = ()
     description: Json = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: JsonLimits = field(default_factory=JsonLimits)
     rest: Router | None = None
 
     def large_body(self, scope: Scope) -> LargeBody | None:
@@ -74,7 +74,7 @@ def use(
     here.routes, here.large, here.description = tuple(routes), tuple(large), described
 
 
-def place(app: Starlette, limits: Limits) -> None:
+def place(app: Starlette, limits: JsonLimits) -> None:
     """Put the included routes before the routes of the stock application. Repeatable."""
     if here.rest is None:
         here.rest = Router(app.router.routes)

@@ -44,8 +44,8 @@ _STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of a JSON document.
+class JsonLimits:
+    """JsonLimits of a JSON document.
 
     Attributes:
         values: Maximum number of objects, arrays, strings, numbers, booleans and nulls; keys
@@ -66,7 +66,7 @@ class Limits:
             raise ValueError(f"max_json_depth must be from 1 to {MAX_DEPTH}, not {self.depth}")
 
 
-def problem(text: bytes | bytearray, limits: Limits) -> str | None:
+def problem(text: bytes | bytearray, limits: JsonLimits) -> str | None:
     """Return a message about the limit that a JSON document exceeds, or None.
 
     Args:
@@ -91,7 +91,7 @@ def problem(text: bytes | bytearray, limits: Limits) -> str | None:
     return None
 
 
-async def find_problem(text: bytes | bytearray, limits: Limits) -> str | None:
+async def find_problem(text: bytes | bytearray, limits: JsonLimits) -> str | None:
     """Return the same as `problem`, without blocking the event loop if `text` is large."""
     return await off_loop(len(text), lambda: problem(text, limits))
 

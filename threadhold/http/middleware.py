@@ -68,7 +68,7 @@ def around_cors(cors: Mapping[str, Any]) -> list[Step]:
 
 
 def inside_cors(
-    cors: Mapping[str, Any], *, max_body_bytes: int, seconds: float, limits: json_limits.Limits
+    cors: Mapping[str, Any], *, max_body_bytes: int, seconds: float, limits: json_limits.JsonLimits
 ) -> list[Step]:
     """Return the steps between CORS and the exception handlers: browsers may read these answers.
 
@@ -90,7 +90,9 @@ def inside_cors(
     ]
 
 
-def around_route(route: Any, limits: json_limits.Limits, reads: Mapping[str, Any]) -> list[Step]:
+def around_route(
+    route: Any, limits: json_limits.JsonLimits, reads: Mapping[str, Any]
+) -> list[Step]:
     """Return the steps of a route of the API, inside of its authentication.
 
     Args:
@@ -116,7 +118,7 @@ def install(
     *,
     max_body_bytes: int,
     body_timeout_seconds: float,
-    limits: json_limits.Limits,
+    limits: json_limits.JsonLimits,
     private_network: bool,
 ) -> None:
     """Put the layers into the stock application, before it serves its first request.

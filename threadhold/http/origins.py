@@ -22,8 +22,8 @@ PROOF = frozenset({b"authorization", b"x-api-key"})
 # What the CORS middleware of the host allows. The host's decision counts beside the platform's.
 _of_host: list[Callable[[str], bool]] = []
 # Origins that were refused, and logged. Websites can name any, so their number is bounded.
-_told: set[str] = set()
-MAX_TOLD = 100
+_logged_origins: set[str] = set()
+MAX_LOGGED_ORIGINS = 100
 
 
 def respect(middleware: Iterable[Any]) -> None:
@@ -103,12 +103,16 @@ class RefusedOrigins:
                 self._check(value.decode("latin-1"), exchange.scope)
 
     def _check(self, origin: str, scope: Scope) -> None:
-        if origin in _told or len(_told) >= MAX_TOLD or self._is_named(origin):
+        if (
+            origin in _logged_origins
+            or len(_logged_origins) >= MAX_LOGGED_ORIGINS
+            or self._is_named(origin)
+        ):
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if any(allows(origin) for allows in _of_host) or _is_own(origin, headers):
             return
-        _told.add(origin)
+        _logged_origins.add(origin)
         logger.warning(
             "Refused the web origin %s. To allow its pages, name it in CORS_ALLOW_ORIGINS, or in "
             "http.cors.allow_origins of langgraph.json",

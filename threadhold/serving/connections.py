@@ -54,8 +54,8 @@ class Guard:
         self.head_seconds = head_seconds
         self.body_seconds = body_seconds
         # Ordered sets, the oldest first.
-        self.waiting: dict[Connection, None] = {}
-        self.receiving: dict[Connection, None] = {}
+        self.waiting: dict[HttpConnection, None] = {}
+        self.receiving: dict[HttpConnection, None] = {}
         self._warned_at = float("-inf")
         self._shown: Collection[Any] | None = None
 
@@ -65,11 +65,11 @@ class Guard:
             self._shown = connections
             _OPEN.set_function(lambda: len(connections))
 
-    def make(self, **options: Any) -> "Connection":
+    def make(self, **options: Any) -> "HttpConnection":
         """Make the protocol of a connection, for uvicorn."""
-        return Connection(self, **options)
+        return HttpConnection(self, **options)
 
-    def find_idle(self) -> "Connection | None":
+    def find_idle(self) -> "HttpConnection | None":
         """Return the connection to replace: the oldest without a request, or with half of one."""
         return next(iter(self.waiting), None) or next(iter(self.receiving), None)
 
@@ -82,7 +82,7 @@ class Guard:
             logger.warning("Connections are closed (%s); see threadhold_connections_closed", reason)
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """A connection with time limits. WebSockets leave it with their handshake."""
 
     def __init__(self, guard: Guard, **options: Any) -> None:
@@ -249,5 +249,5 @@ class Connection(HttpToolsProtocol):
 async def refuse_busy(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer 503: all connections are busy."""
     detail = "The server has its maximum number of connections: try again"
-    headers = {"Retry-After": "1", "Connection": "close"}
+    headers = {"Retry-After": "1", "HttpConnection": "close"}
     await JSONResponse({"detail": detail}, 503, headers)(scope, receive, send)

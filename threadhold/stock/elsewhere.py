@@ -28,13 +28,13 @@ def _parts(
 AUTH = (
     *_parts(
         "langgraph_api.auth.custom",
-        "threadhold.given",
+        "threadhold.host_objects",
         "The host's own function authenticates, and all other handlers are those of the project.",
         {"_load_auth_obj": "(path)"},
     ),
     *_parts(
         "langgraph_sdk",
-        "threadhold.given",
+        "threadhold.host_objects",
         "The host's own function takes the place of the project's.",
         {"Auth._authenticate_handler": "member_descriptor"},
         **_SDK,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from starlette.types import Message, Receive, Scope, Send
 
-from langgraph_runtime_sql.stopping import Place, StreamHandedOver, place
+from langgraph_runtime_sql.stopping import StreamHandedOver, StreamPosition, place
 from langgraph_runtime_sql.telemetry import metrics
 from threadhold.http.stream_ends import resume_event, wait_end
 
@@ -45,7 +45,7 @@ class _Sender:
     """
 
     def __init__(self, response: Any, scope: Scope, send: Send) -> None:
-        self.place = Place()
+        self.place = StreamPosition()
         self._send = send
         self._location: str | None = response.headers.get("location")
         self._path = self._location or scope["path"]

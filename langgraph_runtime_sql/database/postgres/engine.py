@@ -30,7 +30,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
-from langgraph_runtime_sql.database.postgres.turns import Turns
+from langgraph_runtime_sql.database.postgres.turns import InterpreterTurns
 from langgraph_runtime_sql.database.url import postgres_dsn
 from langgraph_runtime_sql.database.visibility import NoRows, Visibility
 from langgraph_runtime_sql.errors import (
@@ -179,7 +179,7 @@ class PostgresEngine:
         self.dsn = postgres_dsn(url)
         self.outage = Outage()
         self._visibility = visibility or NoRows
-        self._turns = Turns()
+        self._turns = InterpreterTurns()
         self._connect: Connect = connect or self._turns.connect
         self._local = threading.local()
         self._opened: set[Raw] = set()

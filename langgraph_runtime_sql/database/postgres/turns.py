@@ -19,16 +19,16 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 0.02
 
 
-class Turns:
+class InterpreterTurns:
     """Gives a turn to one thread at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._local = threading.local()
 
-    def connect(self, *args: Any, **options: Any) -> "Connection":
+    def connect(self, *args: Any, **options: Any) -> "TurnConnection":
         """Open a connection, as the driver does, whose threads take these turns."""
-        raw = Connection.connect(*args, **options)
+        raw = TurnConnection.connect(*args, **options)
         raw.turns = self
         return raw
 
@@ -69,14 +69,14 @@ class Turns:
                 self._take()
 
 
-class Connection(psycopg.Connection[Any]):
+class TurnConnection(psycopg.Connection[Any]):
     """A connection whose thread gives its turn away while it waits for the server.
 
     Attributes:
         turns: The turns of all threads on the same database, if they take turns.
     """
 
-    turns: Turns | None = None
+    turns: InterpreterTurns | None = None
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         """Wait as the driver does."""

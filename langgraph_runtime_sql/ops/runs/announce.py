@@ -8,7 +8,7 @@ from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.wire import Control
-from langgraph_runtime_sql.ops.runs import measured
+from langgraph_runtime_sql.ops.runs import run_metrics
 from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus
 from langgraph_runtime_sql.telemetry import metrics
 
@@ -17,7 +17,7 @@ def made(conn: Connection, run: Row) -> None:
     """Announce to subscribers that a run was queued."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
     conn.after_commit(lambda: runtime.current().bus.followers.run_created(key, resumable=resumable))
-    labels = measured.labels(run, run.get("tenant"))
+    labels = run_metrics.labels(run, run.get("tenant"))
     conn.after_commit(lambda: metrics.runs().queued.labels(*labels).inc())
 
 

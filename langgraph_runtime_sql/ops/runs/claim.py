@@ -63,7 +63,7 @@ class Claimed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Turns:
+class TenantRotation:
     """The position of a process in the rotation of tenants.
 
     Attributes:
@@ -188,7 +188,7 @@ _TAKE_LOST = Prepared(
 
 
 def claim(
-    conn: Connection, limit: int, turns: Turns | None = None, *, reserved: int = 0
+    conn: Connection, limit: int, turns: TenantRotation | None = None, *, reserved: int = 0
 ) -> Claimed:
     """Claim up to `limit` due runs for this process, in the order of `run_order`.
 
@@ -213,9 +213,9 @@ def claim(
         "unreserved": unreserved,
     }
     if fairly:
-        values = {**values, **_turns(conn, limit, unreserved, turns or Turns())}
+        values = {**values, **_turns(conn, limit, unreserved, turns or TenantRotation())}
     if limits.order_claims:
-        take = _claim_within(conn, limits, limit, values, turns or Turns())
+        take = _claim_within(conn, limits, limit, values, turns or TenantRotation())
     else:
         take = (_claim_together if conn.locks else _claim_each)(
             conn, limit if fairly else unreserved, values, fairly
@@ -239,7 +239,7 @@ def _are_more_due_than(conn: Connection, slots: int) -> bool:
     return due > slots
 
 
-def _turns(conn: Connection, limit: int, unreserved: int, turns: Turns) -> Params:
+def _turns(conn: Connection, limit: int, unreserved: int, turns: TenantRotation) -> Params:
     """Return the parameters that select the tenants of this claim, and advance `turns`."""
     among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * limit)
     if not unreserved:
@@ -287,7 +287,7 @@ def _claim_together(conn: Connection, limit: int, values: Params, fairly: bool) 
 
 
 def _claim_within(
-    conn: Connection, limits: Limits, limit: int, values: Params, turns: Turns
+    conn: Connection, limits: Limits, limit: int, values: Params, turns: TenantRotation
 ) -> Rows:
     found = limited_claim.claim(conn, limits, _CLAIM_ONE, limit, values, turns)
     return lambda: found

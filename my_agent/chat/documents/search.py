@@ -14,7 +14,7 @@ from my_agent.chat.documents.vectors import VectorCache
 from my_agent.chat.documents.words import FUNCTION_WORDS, content_words, fold, words
 from my_agent.chat.settings import ChatSettings
 from my_agent.tables import tables
-from my_agent.turns import Turns
+from my_agent.turns import TenantThreads
 
 # Length of each list, so that a passage that is good in both can win.
 DEPTH = 30
@@ -24,7 +24,7 @@ SECONDS = 20.0
 logger = logging.getLogger(__name__)
 # The model computes one question at a time. Short questions do not wait for a row of long ones.
 SHORT = 150
-_short, _long = Turns("embedding-short"), Turns("embedding-long")
+_short, _long = TenantThreads("embedding-short"), TenantThreads("embedding-long")
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def test_files_and_folders_are_private(tmp_path: Path) -> None:
         asyncio.run(start())
         made = {each for name in ("new", "other") for each in (tmp_path / name).rglob("*")}
         names = {each.name for each in made}
-        assert {"data.db", "data.db-wal", "data.db.lock", "data.db.guests", "copy.db"} <= names
+        assert {"data.db", "data.db-wal", "data.db.lock", "data.db.shared-lock", "copy.db"} <= names
         assert {"product.db", "beat"} <= names
         for each in {*made, tmp_path / "new", tmp_path / "other"}:
             wanted = 0o700 if each.is_dir() else 0o600

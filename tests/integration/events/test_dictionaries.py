@@ -245,7 +245,7 @@ async def test_damaged_events_are_reported_as_lost(
 
 
 async def test_events_that_resemble_nothing_are_stored_alone() -> None:
-    thread, count = await a_thread(), 3 * dictionaries._STRANGERS
+    thread, count = await a_thread(), 3 * dictionaries._MAX_MISSES
     events = [state(n, random.randbytes(6_000).hex()) for n in range(1, count + 1)]
     for each in events:
         await store(thread, each)

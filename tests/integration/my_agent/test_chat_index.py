@@ -22,7 +22,7 @@ from my_agent.chat.documents.search import has_documents, search
 from my_agent.chat.documents.vectors import BYTES, VectorCache, nearest
 from my_agent.chat.tables import ABANDONED, documents, files, passages, staged, versions
 from my_agent.tables import tables
-from my_agent.turns import Turns
+from my_agent.turns import TenantThreads
 from tests.support.products import engine
 from threadhold.tables import SHARED
 
@@ -573,9 +573,9 @@ def test_tenant_waits_for_one_question_of_another_tenant_and_not_for_its_backlog
     embed, free, order = embedding.of_question, threading.Event(), list[str]()
 
     waiting = threading.Semaphore(0)
-    submit = Turns.submit
+    submit = TenantThreads.submit
 
-    def noted(turns: Turns, tenant: str, work: Callable[[], Any]) -> Any:
+    def noted(turns: TenantThreads, tenant: str, work: Callable[[], Any]) -> Any:
         future = submit(turns, tenant, work)
         waiting.release()
         return future
@@ -585,7 +585,7 @@ def test_tenant_waits_for_one_question_of_another_tenant_and_not_for_its_backlog
         order.append(text[:3])
         return embed(text)
 
-    monkeypatch.setattr(Turns, "submit", noted)
+    monkeypatch.setattr(TenantThreads, "submit", noted)
     monkeypatch.setattr(embedding, "of_question", slow)
     with ThreadPoolExecutor(11) as pool:
         backlog = [pool.submit(search, "bad " * 30, "bad") for _ in range(10)]

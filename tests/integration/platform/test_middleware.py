@@ -14,7 +14,7 @@ from tests.support.processes import ROOT, environment, ran
 from threadhold.http import middleware, request_body
 from threadhold.http.body_limits import BodyLimit, JsonLimit
 from threadhold.http.error_boundary import error_boundary, json_errors
-from threadhold.http.json_limits import Limits
+from threadhold.http.json_limits import JsonLimits
 from threadhold.http.layers import Exchange, Layer
 from threadhold.http.request_body import Replaced
 
@@ -62,7 +62,7 @@ class Client:
 
 def limited(app: ASGIApp, limit: int = 100) -> Layer:
     """Return an app within the limits of bodies, as a route of the API is."""
-    inner = Layer(app, [JsonLimit(Limits(), json_rpc=False)])
+    inner = Layer(app, [JsonLimit(JsonLimits(), json_rpc=False)])
     return Layer(inner, [error_boundary, json_errors, BodyLimit(limit=limit, seconds=60)])
 
 
@@ -110,7 +110,7 @@ async def test_middleware_of_a_project_may_change_the_body() -> None:
 
         exchange.receive = upper
 
-    route = Layer(app, [JsonLimit(Limits(), json_rpc=False)])
+    route = Layer(app, [JsonLimit(JsonLimits(), json_rpc=False)])
     client = Client(b'"a', b'b"')
     await client.ask(Layer(Layer(route, [changing]), [BodyLimit(limit=100, seconds=60)]))
     assert client.sent[-1]["body"] == b'"AB"'

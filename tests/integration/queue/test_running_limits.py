@@ -40,7 +40,7 @@ def configure(patch: pytest.MonkeyPatch, **section: Any) -> None:
 
 async def claim(db: database.Database, limit: int) -> list[str | None]:
     """Claim runs and return their tenants, in the order of their starts."""
-    claimed = await db.write(lambda conn: run_claim.claim(conn, limit, run_claim.Turns()))
+    claimed = await db.write(lambda conn: run_claim.claim(conn, limit, run_claim.TenantRotation()))
     return [run["tenant"] for run, _ in claimed.runs]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from langgraph_runtime_sql.database.postgres import turns
-from langgraph_runtime_sql.database.postgres.turns import Turns
+from langgraph_runtime_sql.database.postgres.turns import InterpreterTurns
 
 SOON = 30.0
 
@@ -18,7 +18,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", SOON)
 
 
-def has_turn(given: Turns) -> bool:
+def has_turn(given: InterpreterTurns) -> bool:
     """Return whether some thread has the turn."""
     return given._lock.locked()
 
@@ -28,7 +28,9 @@ def steps() -> Generator[Any, Any, list[Any]]:
     return [(yield "read"), (yield "write")]
 
 
-def waited(work: Generator[Any, Any, Any], given: Turns) -> tuple[list[tuple[Any, bool]], Any]:
+def waited(
+    work: Generator[Any, Any, Any], given: InterpreterTurns
+) -> tuple[list[tuple[Any, bool]], Any]:
     """Do the work as the driver does; return its waits, each with whether it has a turn."""
     found, ready = [], None
     while True:
@@ -41,7 +43,7 @@ def waited(work: Generator[Any, Any, Any], given: Turns) -> tuple[list[tuple[Any
 
 
 def test_turn_is_given_away_at_each_wait() -> None:
-    given = Turns()
+    given = InterpreterTurns()
     with given.turn():
         waits, result = waited(given.between_waits(steps()), given)
         assert has_turn(given)
@@ -51,14 +53,14 @@ def test_turn_is_given_away_at_each_wait() -> None:
 
 
 def test_wait_outside_of_a_turn_takes_none() -> None:
-    given = Turns()
+    given = InterpreterTurns()
     assert waited(given.between_waits(steps()), given)[0] == [("read", False), ("write", False)]
     assert not has_turn(given)
 
 
 @pytest.mark.usefixtures("patient")
 def test_another_thread_has_its_turn_during_a_wait() -> None:
-    given, order = Turns(), list[str]()
+    given, order = InterpreterTurns(), list[str]()
     may_work = threading.Event()
 
     def other() -> None:
@@ -84,7 +86,7 @@ def test_another_thread_has_its_turn_during_a_wait() -> None:
 
 
 def test_thread_that_does_not_get_its_turn_goes_on() -> None:
-    given, done = Turns(), threading.Event()
+    given, done = InterpreterTurns(), threading.Event()
 
     def other() -> None:
         with given.turn():
@@ -103,7 +105,7 @@ def test_thread_that_does_not_get_its_turn_goes_on() -> None:
 
 @pytest.mark.parametrize("at", ["work", "wait"])
 def test_turn_ends_with_an_error(at: str) -> None:
-    given = Turns()
+    given = InterpreterTurns()
 
     def work() -> Generator[Any, Any, None]:
         yield "read"

@@ -15,7 +15,7 @@ from threadhold.config_file import ConfigError
 from threadhold.http.json_limits import (
     INLINE_BYTES,
     MAX_DEPTH,
-    Limits,
+    JsonLimits,
     find_problem,
     measure,
     off_loop,
@@ -71,11 +71,11 @@ def test_what_follows_a_document_lowers_no_count(
 def test_a_document_is_refused_from_one_value_or_level_too_many_on(document: Any) -> None:
     text = json.dumps(document).encode()
     values, depth = counted(document)
-    assert problem(text, Limits(values, max(depth, 1))) is None
+    assert problem(text, JsonLimits(values, max(depth, 1))) is None
     if values > 1:
-        assert f"too many values: {values} " in str(problem(text, Limits(values - 1)))
+        assert f"too many values: {values} " in str(problem(text, JsonLimits(values - 1)))
     if depth > 1:
-        assert f"too deeply: {depth} " in str(problem(text, Limits(values, depth - 1)))
+        assert f"too deeply: {depth} " in str(problem(text, JsonLimits(values, depth - 1)))
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_counts(text: bytes, values: int, depth: int) -> None:
 
 
 def test_a_refusal_names_the_limit_what_was_found_and_the_setting() -> None:
-    many, deep = Limits(values=3, depth=2), b"[[[1]]]"
+    many, deep = JsonLimits(values=3, depth=2), b"[[[1]]]"
     assert problem(b"[1,2,3]", many) == (
         "The JSON holds too many values: 4 (limit: 3, set by max_json_nodes)"
     )
-    assert problem(deep, Limits(depth=2)) == (
+    assert problem(deep, JsonLimits(depth=2)) == (
         "The JSON is nested too deeply: 3 levels (limit: 2, set by max_json_depth)"
     )
 
@@ -115,12 +115,12 @@ async def test_a_large_document_is_left_to_a_thread(size: int, elsewhere: bool) 
 
 async def test_the_event_loop_gets_its_turn_while_large_documents_are_counted() -> None:
     text = b"[" + b"[]," * 350_000 + b"[]]"
-    counting = [asyncio.ensure_future(find_problem(text, Limits())) for _ in range(8)]
+    counting = [asyncio.ensure_future(find_problem(text, JsonLimits())) for _ in range(8)]
     turns = 0
     while not all(each.done() for each in counting):
         await asyncio.sleep(0.001)
         turns += 1
-    assert {each.result() for each in counting} == {problem(text, Limits())}
+    assert {each.result() for each in counting} == {problem(text, JsonLimits())}
     # Of at least 8 documents in two threads; one turn if they were counted on the loop.
     assert turns > 3
 
@@ -128,7 +128,7 @@ async def test_the_event_loop_gets_its_turn_while_large_documents_are_counted() 
 @pytest.mark.parametrize("limits", [(0, 1), (1, 0), (1, MAX_DEPTH + 1), (-1, 5)])
 def test_a_limit_out_of_range_is_refused(limits: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="max_json_"):
-        Limits(*limits)
+        JsonLimits(*limits)
     nodes, depth = limits
     config = {"graphs": {"echo": f"{GRAPHS}/echo.py:graph"}}
     with pytest.raises(ConfigError, match="max_json_"):

@@ -226,11 +226,11 @@ async def test_site_without_https_is_read_over_http(
 ) -> None:
     asked: list[str] = []
 
-    async def get(_: httpx.AsyncClient, url: str, *args: object) -> fetch.Answer:
+    async def get(_: httpx.AsyncClient, url: str, *args: object) -> fetch.FetchedPage:
         asked.append(url)
         if url.startswith("https:"):
             raise httpx.ConnectError("refused")
-        return fetch.Answer(url, "text/html", company_page("Acme", TEXT).body, 1)  # type: ignore[arg-type]
+        return fetch.FetchedPage(url, "text/html", company_page("Acme", TEXT).body, 1)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fetch, "_get", get)
     assert (await read_site("https://plain.example/x"))["name"] == "Acme"

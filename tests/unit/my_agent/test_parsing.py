@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from my_agent.parsing import Pool, Unreadable
-from my_agent.turns import TooManyWaiting, Turns
+from my_agent.turns import TenantThreads, TooManyWaiting
 from tests.support import parsers
 from tests.support.processes import ROOT, environment
 
@@ -76,7 +76,7 @@ def test_one_tenant_leaves_a_worker_to_the_others(pool: Pool) -> None:
 
 
 def test_waiting_work_of_a_tenant_is_limited() -> None:
-    turns = Turns("limited", most=1)
+    turns = TenantThreads("limited", most=1)
     with turns._lock:
         turns._begun["a"] = 1
     turns.submit("a", int)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from my_agent.research import facts
-from my_agent.research.budgets import Budget, Limits
+from my_agent.research.budgets import Budget, Budgets
 from my_agent.research.extraction import Statement, is_usable, relevant, statements
 from my_agent.research.model import CrawledPage, SearchResult, as_dict
 from my_agent.research.planning import by_words, subject_forms, wider
@@ -20,7 +20,7 @@ QUESTION = "What does Skarra cost?"
 def work(usage: Any = None, limits: Any = None, **settings: Any) -> Work:
     chosen = ResearchSettings.model_validate(settings)
     budget = Budget(
-        Limits.of(chosen, limits),
+        Budgets.of(chosen, limits),
         usage or {},
         chosen.research_stage_share,
         chosen.research_report_reserve,
@@ -154,8 +154,8 @@ def test_report_has_a_reserve_that_no_other_stage_can_spend() -> None:
 
 def test_user_can_lower_limits_and_not_raise_them() -> None:
     settings = ResearchSettings.model_validate({"research_max_fetches": 10})
-    assert Limits.of(settings, {"fetches": 5}).fetches == 5
-    assert Limits.of(settings, {"fetches": 50}).fetches == 10
+    assert Budgets.of(settings, {"fetches": 5}).fetches == 5
+    assert Budgets.of(settings, {"fetches": 50}).fetches == 10
 
 
 # --- words

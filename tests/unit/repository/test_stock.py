@@ -330,7 +330,7 @@ def test_part_that_the_import_of_the_server_needs_stops_with_its_row() -> None:
     done = in_fresh_process(LOADS)
     assert done.returncode == 0, done.stderr
     assert "langgraph_api.auth.custom._load_auth_obj is not the part" in done.stdout
-    assert "threadhold.given" in done.stdout
+    assert "threadhold.host_objects" in done.stdout
 
 
 def in_fresh_process(code: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from my_agent.chat.documents import uploads
 from my_agent.chat.documents.chunking import Passage
-from my_agent.turns import Turns
+from my_agent.turns import TenantThreads
 from server.routes import documents
 
 
@@ -47,5 +47,5 @@ def test_niceness_is_of_the_thread_only() -> None:
     def niceness() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
-    assert Turns("nice", niceness=19).submit("acme", niceness).result(5) == 19
+    assert TenantThreads("nice", niceness=19).submit("acme", niceness).result(5) == 19
     assert niceness() < 19
