@@ -43,7 +43,7 @@ async def startup(stage: Stage) -> list[Line]:
 async def idle(stage: Stage) -> list[Line]:
     _, ours = await stage.pair()
     async with bare(str(stage.scratch / "bare.db")) as graph:
-        return await idle_runs(stage, ours, graph, 2.5)
+        return await idle_runs(stage, ours, graph, 1.5)
 
 
 async def idle_runs(
@@ -136,7 +136,7 @@ async def sleep(stage: Stage) -> list[Line]:
     slow = await load.sleepers(stock, 100)
     name = "100 runs that sleep 1 s, together"
     return [
-        Line(name, median(fast), "s", limit=2.0),
+        Line(name, median(fast), "s", limit=1.5),
         Line(name, median(fast), "s", slow, STOCK),
     ]
 
@@ -161,7 +161,7 @@ async def throughput(stage: Stage) -> list[Line]:
     cpu = {key: median(burst.cpu_a_run for burst in all_) * 1e3 for key, all_ in bursts.items()}
     runs = f"runs a second, {CLIENTS} clients, new threads"
     return [
-        Line(f"{runs}, empty", rate["ours"], "runs/s", rate["stock"], STOCK, 1.5, "higher"),
+        Line(f"{runs}, empty", rate["ours"], "runs/s", rate["stock"], STOCK, 1.6, "higher"),
         Line(
             f"{runs}, {THREADS:,} threads stored",
             rate["filled"],
@@ -172,7 +172,7 @@ async def throughput(stage: Stage) -> list[Line]:
             "higher",
         ),
         Line("CPU of a thread and a run", cpu["ours"], "ms", cpu["stock"], STOCK),
-        Line("memory after the burst", memory["ours"], "MB", memory["stock"], STOCK),
+        Line("memory after the burst", memory["ours"], "MB", memory["stock"], STOCK, 1.0),
     ]
 
 

@@ -23,7 +23,7 @@ async def idle(stage: Stage) -> list[Line]:
         await load.warm_up(ours)
         # Each writer thread opens a connection on its first write.
         await load.hammer(ours, CLIENTS, 1.0)
-        return await idle_runs(stage, ours, graph, 3.0, ON_POSTGRES)
+        return await idle_runs(stage, ours, graph, 2.5, ON_POSTGRES)
 
 
 async def throughput(stage: Stage) -> list[Line]:
