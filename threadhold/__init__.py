@@ -16,4 +16,6 @@ def __getattr__(name: str) -> Any:
     """Import a name at its first use: graphs import modules of this package without the platform."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # First, because it says in one sentence that it does not run on Windows.
+    import_module("langgraph_runtime_sql")
     return getattr(import_module(_PLACES[name]), name)

@@ -19,7 +19,7 @@ from tests.support.served import client, served
 pytestmark = pytest.mark.usefixtures("each_database")
 
 # Seconds of a document; another tenant's upload takes one or two.
-SECONDS = 6
+SECONDS = 10
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
         yield opened
 
 
-TURNS = run_claim.Turns()
+TURNS = run_claim.TenantRotation()
 _TENANT = Prepared(select(runs.c.tenant).where(runs.c.run_id == bindparam("id")))
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -221,6 +222,8 @@ async def test_only_searches_wait_for_searches(
     store = Store()
     mixed: list[Op] = [SearchOp(("a",)), GetOp(("a",), "first"), PutOp(("a",), "first", {"x": 3})]
     with api_settings():
+        # Before the searches, whose threads would import it at the same time.
+        import_module("langgraph_api.config")
         waiting = [asyncio.ensure_future(search()) for search in SEARCHES.values()]
         waiting += [asyncio.ensure_future(store.alist_namespaces())]
         writing = asyncio.create_task(store.abatch(mixed))

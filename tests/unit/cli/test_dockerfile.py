@@ -42,7 +42,7 @@ def test_health_check_follows_the_mount_prefix(tmp_path: Path) -> None:
 
 
 def test_import_on_windows_says_what_to_use() -> None:
-    code = "import sys; sys.platform = 'win32'; import threadhold"
+    code = "import sys; sys.platform = 'win32'; import langgraph_runtime_sql"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "WSL 2" in done.stderr
