@@ -98,14 +98,14 @@ def unseen() -> list[Line]:
 
 async def _research(task: Task, thread: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the report and the pages, by address."""
+    from my_agent.research import pages
     from my_agent.research.graph import graph
-    from my_agent.research.nodes.analyzer import load
     from my_agent.research.projects import Key
     from my_agent.user import LOCAL_TENANT
 
     config: Any = {"configurable": {"thread_id": thread}}
     state = await graph.ainvoke({"question": task.question}, config)
-    return state["report"], dict(await load(Key(LOCAL_TENANT, thread)))
+    return state["report"], await pages.by_address(Key(LOCAL_TENANT, thread))
 
 
 def _unproven(report: dict[str, Any], pages: dict[str, Any]) -> int:

@@ -12,7 +12,7 @@ from langgraph_sdk import Auth
 
 from hooks.identity import TENANT_ADMIN, authenticator, targets
 from hooks.reserved import refuse_config, refuse_metadata, refuse_names
-from my_agent.threads.keys import ASSISTANT_KEYS, CRON_KEYS, TOKEN_ID
+from my_agent.keys import ASSISTANT_KEYS, CRON_KEYS, TOKEN_ID
 from threadhold import sessions
 
 Context = Auth.types.AuthContext

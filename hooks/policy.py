@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from hooks.thread_settings import ThreadSettings
+from my_agent.keys import CONTEXT, TENANT_ID, USER_ID
 from my_agent.threads.context_key import context_key
-from my_agent.threads.keys import CONTEXT, TENANT_ID, USER_ID
 from my_agent.threads.policy_status import THREAD_LOCKED, PolicyStatus
 from my_agent.web.websites import readable
 

@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.config import get_config
 from langgraph_sdk import Auth
 
-from my_agent.threads.keys import AUTH_USER, POLICY_KEYS, TENANT_ID, USER_ID
+from my_agent.keys import AUTH_USER, POLICY_KEYS, TENANT_ID, USER_ID
 
 _IDENTITY = {USER_ID: "identity", TENANT_ID: "tenant_id", "langgraph_auth_user_id": "identity"}
 

@@ -1,6 +1,6 @@
 """Revocation: refuse a token or a user from now on, and disable the crons that they have created."""
 
-from my_agent.threads.keys import TENANT_ID, TOKEN_ID, USER_ID
+from my_agent.keys import TENANT_ID, TOKEN_ID, USER_ID
 from threadhold import sessions
 from threadhold.sessions import Target
 

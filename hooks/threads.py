@@ -15,7 +15,7 @@ from hooks import policy as rules
 from hooks.decisions import Action, record_decision
 from hooks.policy import Changes, InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
-from my_agent.threads.keys import CONTEXT, OWNER, RESERVED, TENANT_ID, USER_ID, WAITING_QUESTIONS
+from my_agent.keys import CONTEXT, OWNER, RESERVED, TENANT_ID, USER_ID, WAITING_QUESTIONS
 from my_agent.threads.policy_status import THREAD_RESOLVED, PolicyStatus
 from threadhold.hooks import Caller, Reject, ThreadStatus, Transaction
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from my_agent.threads.keys import AUTH_USER, TENANT_ID
+from my_agent.keys import AUTH_USER, TENANT_ID
 
 LOCAL_TENANT, LOCAL_USER = "local", "developer"
 

@@ -13,22 +13,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import orjson
-from starlette.responses import JSONResponse
-from starlette.types import Message, Receive
-
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.ops import revocations
 from langgraph_runtime_sql.ops.revocations import Target
 from langgraph_runtime_sql.periodic import periodic
-from threadhold.http.layers import Exchange
 
 __all__ = [
     "CHECK_SECONDS",
     "Session",
     "Target",
     "begin",
-    "guard",
     "is_revoked",
     "lift",
     "listed",
@@ -49,7 +43,6 @@ _SCOPE_KEY = "threadhold.session"
 _MAX_KNOWN = 20_000
 # A timer of the event loop takes no date in the year 9999.
 _MAX_TIMER = 86_400.0
-POLICY_VIOLATION = 1008
 
 
 class Session:
@@ -81,10 +74,11 @@ class Session:
             # Not earlier: requests of graphs to their own server may run in other threads.
             _open.add(self)
 
-    def adopt(self, other: "Session | None") -> None:
-        """End this session when the one that a host's own route has begun ends."""
-        if other is not None and other._targets:
-            self.begin(other._expires_at, other._targets)
+    def take_over(self, scope: MutableMapping[str, Any]) -> None:
+        """Become the session of a request, and end when the one that a host's own route began ends."""
+        if (earlier := of(scope)) is not None and earlier._targets:
+            self.begin(earlier._expires_at, earlier._targets)
+        scope[_SCOPE_KEY] = self
 
     def _set_timer(self, limit: asyncio.Timeout) -> None:
         left = min(self._expires_at - time.time(), _MAX_TIMER)
@@ -111,6 +105,10 @@ class Session:
         self.ended = reason
         if self._limit is not None:
             self._limit.reschedule(asyncio.get_running_loop().time())
+
+    def close(self) -> None:
+        """Note that its request has been answered."""
+        _open.discard(self)
 
     async def is_over(self) -> bool:
         """Return whether it has ended, after looking for revocations."""
@@ -266,68 +264,3 @@ async def _check_all() -> None:
         revoked = set[str]()
     for session in list(_open):
         session.check(revoked)
-
-
-async def guard(exchange: Exchange) -> None:
-    """End a request that `begin` has limited. A step around the platform's routes."""
-    scope = exchange.scope
-    limit = asyncio.timeout(None)
-    session = Session(limit)
-    is_stream = False
-
-    async def note(message: Message) -> None:
-        nonlocal is_stream
-        content_type = dict(message.get("headers", ())).get(b"content-type", b"")
-        is_stream = content_type.startswith(b"text/event-stream")
-
-    async def end(error: BaseException | None) -> bool:
-        _open.discard(session)
-        try:
-            await limit.__aexit__(None if error is None else type(error), error, None)
-        except TimeoutError as expired:
-            error = expired
-        if not limit.expired() or not (error is None or isinstance(error, TimeoutError)):
-            return False
-        reason = session.ended or EXPIRED
-        logger.info("Session ended: %s", reason)
-        await _finish_answer(exchange, reason, is_stream=is_stream)
-        return True
-
-    await limit.__aenter__()
-    exchange.at_start(note)
-    exchange.at_end(end)
-    session.adopt(of(scope))
-    scope[_SCOPE_KEY] = session
-    if scope["type"] == "websocket":
-        exchange.receive = _checked(session, exchange.receive)
-
-
-def _checked(session: Session, receive: Receive) -> Receive:
-    """Check the session before each command of a WebSocket."""
-
-    async def receive_checked() -> Message:
-        message = await receive()
-        if message["type"] == "websocket.receive" and await session.is_over():
-            # Until the timer of the session cancels this task.
-            await asyncio.get_running_loop().create_future()
-        return message
-
-    return receive_checked
-
-
-async def _finish_answer(exchange: Exchange, reason: str, *, is_stream: bool) -> None:
-    """End an incomplete answer so that the client does not take it for complete."""
-    if exchange.is_complete:
-        return
-    if exchange.scope["type"] == "websocket":
-        close = {"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason}
-        await exchange.answer(close)
-    elif not exchange.status:
-        headers = {"WWW-Authenticate": "Bearer"}
-        response = JSONResponse({"detail": reason}, 401, headers)
-        await response(exchange.scope, exchange.receive, exchange.answer)
-    elif is_stream:
-        error = orjson.dumps({"error": "SessionEnded", "message": reason})
-        body = b"event: error\r\ndata: " + error + b"\r\n\r\n"
-        await exchange.answer({"type": "http.response.body", "body": body})
-    # Any other answer stays incomplete, and the server closes the connection.

@@ -11,7 +11,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import LangGraphError
 
 from my_agent.icp_finder.answers import Question
-from my_agent.threads.keys import WAITING_QUESTIONS
+from my_agent.keys import WAITING_QUESTIONS
 from my_agent.threads.policy_status import PolicyStatus
 
 logger = structlog.stdlib.get_logger(__name__)

@@ -1,11 +1,12 @@
 """Pages that a project has read. Each is stored as soon as it is read, and never read again."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from my_agent.research import projects
+from my_agent.research import dedupe, projects
 from my_agent.research.model import CrawledPage, CrawlFailure, as_dict, from_dict
 from my_agent.research.projects import Key, now
 from my_agent.research.tables import pages as table
@@ -38,6 +39,13 @@ async def find(key: Key, requested: str) -> Reading | None:
 async def load(key: Key) -> list[Reading]:
     """Return all readings of a project, in the order of their addresses."""
     return await _select(key)
+
+
+async def by_address(key: Key) -> dict[str, CrawledPage]:
+    """Return the pages of a project by address, with the origins of near-duplicates."""
+    read = [each.page for each in await load(key) if each.page is not None]
+    grouped = await asyncio.to_thread(dedupe.group, read)
+    return {page.url: page for page in grouped}
 
 
 async def save(key: Key, reading: Reading) -> None:

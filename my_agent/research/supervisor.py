@@ -415,7 +415,7 @@ def _failed_sources(state: State) -> list[str]:
 
 async def _saved(work: Work, state: State) -> None:
     """Write the state file and a backup: a stage has ended."""
-    from my_agent.research.nodes.analyzer import load
+    from my_agent.research import pages
     from my_agent.research.projects import find
     from my_agent.research.snapshots import snapshot
 
@@ -424,6 +424,6 @@ async def _saved(work: Work, state: State) -> None:
         # The project was deleted.
         return
     percentage = progress.view(row)["percentage"]
-    made = snapshot(state, work.key, await load(work.key), percentage)
+    made = snapshot(state, work.key, await pages.by_address(work.key), percentage)
     work.keep(made)
     await files.save(work.settings, work.key, made)

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from my_agent.threads.keys import TENANT_ID
+from my_agent.keys import TENANT_ID
 from my_agent.user import LOCAL, User
 from threadhold import gate, operations, users
 from threadhold.gate import Operation

@@ -139,16 +139,16 @@ async def report(caller: Caller) -> Response:
 @endpoint("GET /research/{project_id}/state")
 async def state(caller: Caller) -> Json:
     """Answer with the snapshot of a project: results, pages with their texts, analysis, quotes."""
+    from my_agent.research import pages
     from my_agent.research import progress as shown
     from my_agent.research.model import as_dict
-    from my_agent.research.nodes.analyzer import load
     from my_agent.research.snapshots import snapshot
 
     key = await _find(caller)
     values = await _values(caller, key)
     project = await _settled(caller, key)
     percentage = shown.view(project)["percentage"] if project else 0
-    made = snapshot({"asked": "", **values}, key, await load(key), percentage)  # type: ignore[typeddict-item]
+    made = snapshot({"asked": "", **values}, key, await pages.by_address(key), percentage)  # type: ignore[typeddict-item]
     status = project.status if project else "queued"
     return {**as_dict(made), "status": status}
 

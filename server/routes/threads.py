@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from hooks.decisions import record_decision
-from my_agent.threads.keys import CONTEXT
+from my_agent.keys import CONTEXT
 from my_agent.threads.policy_status import THREAD_RESOLVED, PolicyStatus
 from server.routes.endpoint import Caller, Json, Refusal
 from server.routes.policy import agents, content_of, governed

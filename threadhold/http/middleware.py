@@ -13,8 +13,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, WebSocketRoute
 
-from threadhold import sessions
-from threadhold.http import idempotency, json_limits, origins, rate_limits, validation
+from threadhold.http import (
+    idempotency,
+    json_limits,
+    origins,
+    rate_limits,
+    session_guard,
+    validation,
+)
 from threadhold.http.access_log import access_log
 from threadhold.http.audit import audit_trail
 from threadhold.http.body_limits import BodyLimit, FrameLimit, JsonLimit
@@ -55,7 +61,7 @@ def around_cors(cors: Mapping[str, Any]) -> list[Step]:
         # The answers of everything inside have the id of the request, and nothing inside writes ungated.
         RequestContext(),
         # Everything inside ends with the token of the request.
-        sessions.guard,
+        session_guard.guard,
         # Before stock code reads query and headers.
         check_query,
         # Around our own host it is done there.

@@ -7,14 +7,13 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 
-from my_agent.research import assembling, claims, dedupe, extraction, pages, prompts
+from my_agent.research import assembling, claims, extraction, pages, prompts
 from my_agent.research.asking import Asker, OutOfBudget, Unusable, is_offline
 from my_agent.research.assembling import Finding, Findings
 from my_agent.research.extraction import Statement
 from my_agent.research.ledger import Ledger
 from my_agent.research.model import Claim, CrawledPage, as_dict
 from my_agent.research.nodes.agent import attempt, hit
-from my_agent.research.projects import Key
 from my_agent.research.state import State
 from my_agent.research.work import Work
 
@@ -50,14 +49,6 @@ class Analyzed(BaseModel):
     statements: list[Statement_] = Field(max_length=200)
 
 
-async def load(key: Key) -> dict[str, CrawledPage]:
-    """Return the pages of a project by address, with the origins of near-duplicates."""
-    readings = await pages.load(key)
-    read = [each.page for each in readings if each.page is not None]
-    grouped = await asyncio.to_thread(dedupe.group, read)
-    return {page.url: page for page in grouped}
-
-
 async def analyzer(state: State, config: RunnableConfig) -> State:
     """Analyze the pages that were read."""
     work = Work.of(config, state)
@@ -65,7 +56,7 @@ async def analyzer(state: State, config: RunnableConfig) -> State:
 
     async def once() -> State:
         await work.began("what the pages say")
-        read = await load(work.key)
+        read = await pages.by_address(work.key)
         question = state["asked"]
         about = await asyncio.to_thread(extraction.relevant, question, list(read.values()))
         by_words = await asyncio.to_thread(extraction.statements, question, about)

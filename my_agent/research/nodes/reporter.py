@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 
-from my_agent.research import assembling, claims, prompts
+from my_agent.research import assembling, claims, pages, prompts
 from my_agent.research.asking import Asker, OutOfBudget, Unusable, is_offline
 from my_agent.research.assembling import Finding
 from my_agent.research.ledger import Ledger
@@ -23,7 +23,6 @@ from my_agent.research.model import (
     from_dict,
 )
 from my_agent.research.nodes.agent import attempt, hit
-from my_agent.research.nodes.analyzer import load
 from my_agent.research.projects import now
 from my_agent.research.state import State
 from my_agent.research.text import cut
@@ -59,7 +58,7 @@ async def reporter(state: State, config: RunnableConfig) -> State:
 
     async def once() -> State:
         await work.began("the report")
-        read = await load(work.key)
+        read = await pages.by_address(work.key)
         found = [from_dict(Finding, each) for each in state.get("findings", [])]
         supported = [each for each in found if each.claim.status == SUPPORTED]
         update = State()

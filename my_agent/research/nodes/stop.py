@@ -7,11 +7,10 @@ from typing import Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.research import assembling, extraction, files, progress, projects
+from my_agent.research import assembling, extraction, files, pages, progress, projects
 from my_agent.research.assembling import Findings
 from my_agent.research.ledger import Ledger
 from my_agent.research.model import Analysis, CrawledPage, as_dict, from_dict
-from my_agent.research.nodes.analyzer import load
 from my_agent.research.nodes.reporter import written
 from my_agent.research.projects import Status
 from my_agent.research.snapshots import snapshot
@@ -44,7 +43,7 @@ async def stop(state: State, config: RunnableConfig) -> Command[Literal["supervi
     elif state.get("stage") != "completed":
         status = "paused"
     update: State = {"status": status}
-    read = await load(work.key)
+    read = await pages.by_address(work.key)
     if status == "cancelled" and not state.get("report"):
         update = {**update, **await asyncio.to_thread(_partial, state, work, read)}
     whole: State = {**state, **update}

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from my_agent.threads.keys import ASSISTANT_KEYS, POLICY_KEYS
+from my_agent.keys import ASSISTANT_KEYS, POLICY_KEYS
 from tests.support import databases
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running

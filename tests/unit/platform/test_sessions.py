@@ -9,6 +9,7 @@ import pytest
 
 from langgraph_runtime_sql.ops import revocations
 from threadhold import sessions
+from threadhold.http import session_guard
 from threadhold.http.layers import Layer
 from threadhold.sessions import Target
 
@@ -44,7 +45,7 @@ async def answered(app: Any, scope: dict[str, Any], messages: list[Any] | None =
         sent.append(message)
 
     async with asyncio.timeout(60):
-        await Layer(app, [sessions.guard])(dict(scope), receive, send)
+        await Layer(app, [session_guard.guard])(dict(scope), receive, send)
     return sent
 
 
