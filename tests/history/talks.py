@@ -26,7 +26,11 @@ class Talks(Sender):
     async def _command(self, of: Tenant) -> None:
         """Continue, change or redirect a run that waits in a thread of any tenant."""
         ids = self.ids(of)
-        if not of.ids["interrupt_id"] or self.rng.random() < 0.3:
+        # The others may be refused. Then no tenant would receive anything.
+        is_first = not any(
+            each.kind == "run commands" and each.tenant == of.name for each in self.received
+        )
+        if is_first or not of.ids["interrupt_id"] or self.rng.random() < 0.3:
             asking = self.run_of(of, "interrupt", questions=[of.canary])
             ids = await self.own_thread(of, asking)
         commands = [
@@ -37,13 +41,14 @@ class Talks(Sender):
             {"goto": {"node": "ask", "input": {"questions": [of.canary]}}},
             {"update": {"questions": [of.canary]}, "goto": "prepare"},
         ]
-        body = {**INTERRUPT, "command": self.rng.choice(commands), "webhook": of.webhook}
+        command = commands[0] if is_first else self.rng.choice(commands)
+        body = {**INTERRUPT, "command": command, "webhook": of.webhook}
         body["metadata"] = {"note": of.canary}
         body |= self.rng.choice(({}, {"if_not_exists": "create"}))
-        made = request(RUNS + self.rng.choice(("", "/wait", "/stream")), body, **ids)
+        way = "" if is_first else self.rng.choice(("", "/wait", "/stream"))
+        made = request(RUNS + way, body, **ids)
         await self.send(of, made, kind="run commands")
-        command = self.rng.choice(self.v2_commands(of, ids))
-        await self.send(of, request(COMMANDS, command, **ids))
+        await self.send(of, request(COMMANDS, self.rng.choice(self.v2_commands(of, ids)), **ids))
 
     def v2_commands(self, of: Tenant, ids: dict[str, str]) -> list[Any]:
         place = {"interrupt_id": ids["interrupt_id"], "namespace": [], **INTERRUPT}
