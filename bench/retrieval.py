@@ -11,7 +11,8 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +27,9 @@ from my_agent.chat.documents import background, index, keywords, ranking
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import DEPTH, candidates
 from my_agent.chat.documents.vectors import VectorCache, nearest
-from my_agent.chat.tables import SHARED
 from my_agent.embedding import Vectors
 from tests.support.products import engine, using
+from threadhold.tables import SHARED
 
 CORPUS = Path(__file__).parent / "corpus"
 IN_VIEW = Path(__file__).parent / "in_view"
@@ -76,6 +77,23 @@ _CACHE = VectorCache(2**28)
 
 def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures]:
     """Ingest a folder into a new database and ask all questions."""
+    with _ingested(documents, questions) as (connection, vectors):
+        return {
+            method: _figures(
+                [
+                    _place(connection, search(connection, each.question, vector), each)
+                    for each, vector in zip(questions, vectors, strict=True)
+                ]
+            )
+            for method, search in METHODS.items()
+        }
+
+
+@contextmanager
+def _ingested(
+    documents: Path, questions: Sequence[Question | Asked]
+) -> Iterator[tuple[Connection, list[Vectors]]]:
+    """Ingest a folder into a new database. Yield a connection and the vectors of the questions."""
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as scratch,
         using(f"sqlite:///{scratch}/data.db"),
@@ -83,15 +101,7 @@ def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures
         ingest(documents, SHARED)
         vectors = [embedding.of_question(each.question) for each in questions]
         with engine().reading(SHARED) as connection:
-            return {
-                method: _figures(
-                    [
-                        _place(connection, search(connection, each.question, vector), each)
-                        for each, vector in zip(questions, vectors, strict=True)
-                    ]
-                )
-                for method, search in METHODS.items()
-            }
+            yield connection, vectors
 
 
 def measure_made(seed: int, records: int) -> tuple[list[Line], list[Asked]]:
@@ -116,19 +126,13 @@ def measure_kinds(
         Two rows for each kind of question, and the questions without the right result.
     """
     right, sure = set[Asked](), set[Asked]()
-    with (
-        tempfile.TemporaryDirectory(prefix="bench-") as scratch,
-        using(f"sqlite:///{scratch}/data.db"),
-    ):
-        ingest(documents, SHARED)
-        vectors = [embedding.of_question(each.question) for each in asked]
-        with engine().reading(SHARED) as connection:
-            for each, vector in zip(asked, vectors, strict=True):
-                result = ranked(connection, each.question, vector)
-                if result.sure:
-                    sure.add(each)
-                if _is_right(connection, each, result):
-                    right.add(each)
+    with _ingested(documents, asked) as (connection, vectors):
+        for each, vector in zip(asked, vectors, strict=True):
+            result = ranked(connection, each.question, vector)
+            if result.sure:
+                sure.add(each)
+            if _is_right(connection, each, result):
+                right.add(each)
     rows = []
     for kind in made.KINDS:
         of = [each for each in asked if each.kind == kind]

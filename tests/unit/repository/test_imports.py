@@ -247,6 +247,18 @@ def test_import_linter_knows_every_package() -> None:
     assert sorted(config["root_packages"]) == sorted(EXISTING)
 
 
+def test_every_module_of_the_bench_can_be_imported() -> None:
+    """Type checks leave the bench out, and its rows take too long to run here."""
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (ROOT / "bench").rglob("*.py")
+        if path.stem not in ("__main__", "floor") and "graphs" not in path.parts
+    ]
+    code = f"import importlib; [importlib.import_module(name) for name in {names}]; print('all')"
+    assert len(names) > 30
+    assert run_python(code) == "all"
+
+
 def test_importing_the_library_does_not_import_langgraph_api() -> None:
     """langgraph_api reads its whole configuration from the environment at import, so it must
     not be imported before `LangGraphPlatform` has set that environment."""
