@@ -1,9 +1,13 @@
-"""Addresses: which of them are on the public internet.
+"""Addresses: which of them are on the public internet, and which redirects leave encryption.
 
 It loads nothing of the platform, so graphs may import it.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import httpx
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -50,3 +54,17 @@ def is_public(address: Address) -> bool:
     if address in NAT64:
         return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
     return address.is_global and not any(address in network for network in PRIVATE + SPECIAL)
+
+
+def is_downgrade(response: "httpx.Response") -> bool:
+    """Return whether a response redirects from https to http, where anybody on the way could answer.
+
+    Raises:
+        httpx.InvalidURL: its target is not a URL.
+    """
+    asked = response.request.url
+    return (
+        response.has_redirect_location
+        and asked.scheme == "https"
+        and asked.join(response.headers["location"]).scheme == "http"
+    )

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 
 import httpx
 
-from threadhold.addresses import Address, Network, is_public
+from threadhold.addresses import Address, Network, is_downgrade, is_public
 
 
 class PrivateAddressError(RuntimeError):
@@ -46,13 +46,8 @@ async def refuse_downgrade(response: httpx.Response) -> None:
         DowngradeError: the response is such a redirect.
         httpx.InvalidURL: its target is not a URL.
     """
-    asked = response.request.url
-    if (
-        response.has_redirect_location
-        and asked.scheme == "https"
-        and asked.join(response.headers["location"]).scheme == "http"
-    ):
-        raise DowngradeError(asked.host)
+    if is_downgrade(response):
+        raise DowngradeError(response.request.url.host)
 
 
 class CheckedTransport(httpx.AsyncBaseTransport):

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from threadhold.addresses import SPECIAL
+from threadhold.addresses import SPECIAL, is_downgrade
 
 
 class WebhookRefused(RuntimeError):
@@ -49,10 +49,5 @@ async def refuse_downgrade(response: httpx.Response) -> None:
         WebhookRefused: the response is such a redirect.
         httpx.InvalidURL: its target is not a URL.
     """
-    asked = response.request.url
-    if (
-        response.has_redirect_location
-        and asked.scheme == "https"
-        and asked.join(response.headers["location"]).scheme == "http"
-    ):
-        raise WebhookRefused(f"{asked.host} redirects from https to http")
+    if is_downgrade(response):
+        raise WebhookRefused(f"{response.request.url.host} redirects from https to http")
