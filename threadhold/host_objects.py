@@ -1,7 +1,7 @@
-"""Given objects: graphs and functions that a host passes instead of their path.
+"""Host objects: graphs and functions that a host passes instead of their path.
 
 `langgraph_api` loads graphs and authentication by `module:name`. This module is that module: it has
-each given object under a name of its own.
+each of them under a name of its own.
 """
 
 import copy

@@ -45,7 +45,7 @@ _STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")
 
 @dataclass(frozen=True)
 class JsonLimits:
-    """JsonLimits of a JSON document.
+    """Limits of a JSON document.
 
     Attributes:
         values: Maximum number of objects, arrays, strings, numbers, booleans and nulls; keys
