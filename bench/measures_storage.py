@@ -1,6 +1,7 @@
 """The rows about long conversations: their bytes, and what their turns and reads cost."""
 
 import random
+import string
 import time
 from collections.abc import Callable
 from statistics import median
@@ -25,19 +26,11 @@ MANY_MESSAGES, APPENDED = 5000, 10
 LISTED = 10
 # Messages of one request, which a server limits.
 AT_ONCE = 1000
+# Words of a vocabulary, as people have one: few words would be compressed to nothing.
+_letters = random.Random(1)
 WORDS = [
-    "alpha",
-    "beta",
-    "conversation",
-    "storage",
-    "of",
-    "the",
-    "a",
-    "longer",
-    "turns",
-    "costs",
-    "question",
-    "answer",
+    "".join(_letters.choices(string.ascii_lowercase, k=_letters.randint(2, 10)))
+    for _ in range(20_000)
 ]
 Sizes = Callable[[], tuple[int, int]]
 Message = dict[str, Any]
@@ -82,7 +75,7 @@ def _databases(stage: Stage) -> list[tuple[str, str, str, Sizes, Sizes, float]]:
             str(bare_file),
             lambda: sizes.of_file(own),
             lambda: sizes.of_file(bare_file),
-            3.0,
+            4.0,
         ),
         (
             " on Postgres",
@@ -90,7 +83,7 @@ def _databases(stage: Stage) -> list[tuple[str, str, str, Sizes, Sizes, float]]:
             bare_url,
             lambda: sizes.of_postgres(owner),
             lambda: sizes.of_postgres(bare_owner),
-            4.0,
+            5.0,
         ),
     ]
 
@@ -129,7 +122,7 @@ async def _timed(client: Client, path: str, body: Any) -> tuple[float, Any]:
 
 
 def _said() -> Message:
-    text = " ".join(random.choices(WORDS, k=CHARACTERS // 3))
+    text = " ".join(random.choices(WORDS, k=CHARACTERS // 5))
     return {"role": "user", "content": text[:CHARACTERS]}
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import psycopg
 
-# All that savers write: langgraph's tables, and ours beside them.
+# All that savers write: our tables, and langgraph's for a comparison.
 _OF_SAVERS = (
+    *("thread_checkpoints", "thread_writes", "run_writes"),
     *("checkpoints", "writes", "checkpoint_writes", "checkpoint_blobs"),
-    *("checkpoint_parts", "run_writes"),
 )
 
 
@@ -26,8 +26,10 @@ def of_postgres(url: str) -> tuple[int, int]:
     """Return the bytes of the savers' tables in a Postgres database, with indexes, and of all."""
     with psycopg.connect(url) as raw:
         found = raw.execute(
-            "SELECT relname, pg_total_relation_size(oid) FROM pg_class"
-            " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+            "SELECT (SELECT relname FROM pg_class AS whole"
+            " WHERE whole.oid = coalesce(pg_partition_root(part.oid), part.oid)),"
+            " sum(pg_total_relation_size(oid))::bigint FROM pg_class AS part"
+            " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace GROUP BY 1"
         ).fetchall()
     return _sums(dict(found))
 

@@ -13,14 +13,13 @@ from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
-import sqlalchemy
-from sqlalchemy import Text, bindparam, column, select
+from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql import json_codec, process, request_context
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import effects as table
-from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.schema import runs, thread_checkpoints
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import RuntimeSqlError, SupersededAttempt, WriteConflict
@@ -35,15 +34,11 @@ LOOK_SECONDS = 0.01
 _FIND = LockingSelect(select(table).where(table.c.effect_id == bindparam("id")))
 _RUN = LockingSelect(select(runs).where(runs.c.run_id == bindparam("id")), shared=True)
 _INSERT = Prepared(InsertNew(table))
-# The table of langgraph's savers.
-_checkpoints = sqlalchemy.table(
-    "checkpoints", *(column(name, Text) for name in ("thread_id", "checkpoint_ns", "checkpoint_id"))
-)
 _CHECKPOINT = Prepared(
-    select(_checkpoints.c.checkpoint_id).where(
-        _checkpoints.c.thread_id == bindparam("thread"),
-        _checkpoints.c.checkpoint_ns == bindparam("ns"),
-        _checkpoints.c.checkpoint_id == bindparam("id"),
+    select(thread_checkpoints.c.checkpoint_id).where(
+        thread_checkpoints.c.thread_id == bindparam("thread"),
+        thread_checkpoints.c.checkpoint_ns == bindparam("ns"),
+        thread_checkpoints.c.checkpoint_id == bindparam("id"),
     )
 )
 _STATUS = Prepared(

@@ -51,6 +51,10 @@ class DatabaseTooNew(RuntimeSqlError):
     """A newer version of this package has migrated the database."""
 
 
+class DatabaseTooOld(RuntimeSqlError):
+    """The database is from before the first release, and no script brings it up to date."""
+
+
 class UngatedWrite(RuntimeSqlError):
     """A write in a client's request did not pass the gate: `gate.writes` must admit it."""
 

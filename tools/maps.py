@@ -25,22 +25,9 @@ _MADE = {"__pycache__", "node_modules"}
 
 # The tables that `database/schema.py` does not define: what a row is, and who creates the table.
 OTHER_TABLES = {
-    "checkpoints": ("A checkpoint: the state of a thread after a step", "langgraph"),
-    "checkpoint_blobs": ("A version of a channel's value, on Postgres", "langgraph"),
-    "checkpoint_writes": ("A write of a task of a checkpoint, on Postgres", "langgraph"),
-    "writes": ("A write of a task of a checkpoint, on SQLite", "langgraph"),
-    "checkpoint_parts": (
-        "A part of a long value, which checkpoints of a thread share",
-        "`checkpoint/parts/rows.py`",
-    ),
-    "run_writes": (
-        "A write of a run onto a checkpoint of another run, which a rollback reverts",
-        "`checkpoint/undo.py`",
-    ),
     "store": ("An item of the store", "langgraph"),
     "store_vectors": ("The vector of a text of an item", "langgraph"),
     "alembic_version": ("The newest migration script that has run", "Alembic"),
-    "checkpoint_migrations": ("A migration of langgraph's saver that has run", "langgraph"),
     "store_migrations": ("A migration of langgraph's store that has run", "langgraph"),
     "vector_migrations": ("A migration of the store's vectors that has run", "langgraph"),
     "sqlite_sequence": ("The last number of a table with `AUTOINCREMENT`", "SQLite"),

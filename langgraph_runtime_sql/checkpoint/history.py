@@ -1,178 +1,210 @@
-"""History: delete and copy the checkpoints of threads inside a transaction."""
+"""History: store, replace, delete and copy the checkpoints of threads inside a transaction."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from sqlalchemy import bindparam, literal, select
 
-from langgraph_runtime_sql.checkpoint import parts, resealing, sealing, undo
-from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
-from langgraph_runtime_sql.checkpoint.sql import run, run_many
-from langgraph_runtime_sql.checkpoint.stock import stock_saver
+from langgraph_runtime_sql.checkpoint import chains, deltas, reading, resealing, rows, sealing, undo
+from langgraph_runtime_sql.checkpoint.chains import Packed, Version
+from langgraph_runtime_sql.checkpoint.reading import Key, Reader
+from langgraph_runtime_sql.checkpoint.rows import Place
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.encryption.keys import CannotDecrypt, KeyErased
+from langgraph_runtime_sql.database.schema import thread_checkpoints, thread_writes
+from langgraph_runtime_sql.database.statements import Prepared, Row, Upsert
 
-Saver = BaseCheckpointSaver[str]
-Version = tuple[str | None, tuple[tuple[Any, ...], ...]]
+StateVersion = tuple[str | None, tuple[tuple[Any, ...], ...]]
 """The version of a thread's state. It is equal as long as the state does not change."""
 
-# Older versions stored the id of the thread in the metadata, too.
-_COPY_CHECKPOINTS = """
-    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id,
-        parent_checkpoint_id, type, checkpoint, metadata)
-    SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
-        {metadata_without_thread}
-    FROM checkpoints WHERE thread_id = :source
-    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE
-    SET parent_checkpoint_id = excluded.parent_checkpoint_id, type = excluded.type,
-        checkpoint = excluded.checkpoint, metadata = excluded.metadata
-"""
-_COPY_WRITES = """
-    INSERT INTO {writes} (thread_id, checkpoint_ns, checkpoint_id, task_id, idx,
-        task_path, channel, type, {value})
-    SELECT :target, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, {value}
-    FROM {writes} WHERE thread_id = :source
-    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE
-    SET task_path = excluded.task_path, channel = excluded.channel, type = excluded.type,
-        {value} = excluded.{value}
-"""
-# Postgres stores the values of channels apart, each version once for all checkpoints.
-_COPY_BLOBS = """
-    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-    SELECT :target, checkpoint_ns, channel, version, type, blob
-    FROM checkpoint_blobs WHERE thread_id = :source
-    ON CONFLICT DO NOTHING
-"""
-_COPIES = {
-    "sqlite": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES),
-    "postgresql": (parts.COPY, _COPY_CHECKPOINTS, _COPY_WRITES, _COPY_BLOBS),
-}
-_UNUSED_BLOBS = """
-    DELETE FROM checkpoint_blobs
-    WHERE thread_id = :thread AND (checkpoint_ns, channel, version) NOT IN (
-        SELECT checkpoint_ns, used.key, used.value
-        FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
-        WHERE thread_id = :thread
+_c, _w = thread_checkpoints.c, thread_writes.c
+_of_thread = _c.thread_id == bindparam("thread")
+_THREADS = Prepared(select(_c.thread_id).distinct())
+_EXISTS = Prepared(select(literal(1).label("one")).where(*rows.AT_PLACE))
+_LOCK = Prepared(select(_c.checkpoint_id).where(*rows.AT_PLACE).with_for_update())
+_LINKS = Prepared(select(_c.checkpoint_id, _c.parent_id, _c.base_id).where(*rows.IN_NAMESPACE))
+_FORGET_PARENT = Prepared(thread_checkpoints.update().where(*rows.AT_PLACE).values(parent_id=None))
+_PLACES = Prepared(
+    select(_c.checkpoint_ns, _c.checkpoint_id).where(_of_thread).order_by(_c.checkpoint_id)
+)
+_OF_RUN = select(_c.thread_id, _c.checkpoint_ns, _c.checkpoint_id).where(
+    _c.run_id == bindparam("run")
+)
+_BY_RUN = Prepared(_OF_RUN)
+# The thread's index is used: under policies Postgres does not use the one of the run.
+_BY_RUN_IN_THREAD = Prepared(_OF_RUN.where(_of_thread))
+_ONTO = Prepared(
+    select(_w.task_id, _w.idx, _w.channel, _w.value).where(
+        _w.thread_id == bindparam("thread"),
+        _w.checkpoint_ns == "",
+        _w.checkpoint_id == bindparam("id"),
     )
-"""
-# A checkpoint whose parent is gone becomes the first one of its namespace.
-_FORGET_PARENTS = """
-    UPDATE checkpoints SET parent_checkpoint_id = NULL
-    WHERE thread_id = ? AND parent_checkpoint_id IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM checkpoints AS parent
-        WHERE parent.thread_id = checkpoints.thread_id
-        AND parent.checkpoint_ns = checkpoints.checkpoint_ns
-        AND parent.checkpoint_id = checkpoints.parent_checkpoint_id
+)
+_DELETE_WRITES = Prepared(
+    thread_writes.delete().where(
+        _w.thread_id == bindparam("thread"),
+        _w.checkpoint_ns == bindparam("ns"),
+        _w.checkpoint_id == bindparam("id"),
     )
-"""
-_ONE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+)
+_DELETE_THREAD = tuple(
+    Prepared(each.delete().where(each.c.thread_id == bindparam("thread")))
+    for each in (thread_checkpoints, thread_writes)
+)
+
+
+def _copying(table: Any) -> Prepared:
+    """Return the statement that copies the rows of a thread."""
+    columns = [
+        bindparam("target", type_=each.type) if each.name == "thread_id" else each
+        for each in table.c
+    ]
+    rows_of = select(*columns).where(table.c.thread_id == bindparam("source"))
+    return Prepared(Upsert(table).from_select([each.name for each in table.c], rows_of))
+
+
+_COPIES = tuple(map(_copying, (thread_checkpoints, thread_writes)))
+
+
+# --- storing ---
+
+
+def columns_of(metadata: Mapping[str, Any]) -> Row:
+    """Return the columns of a checkpoint that say what its metadata say, for searches."""
+    parents = metadata.get("parents")
+    root = parents.get("") if isinstance(parents, Mapping) else None
+    run_id = metadata.get("run_id")
+    return {
+        "run_id": run_id if isinstance(run_id, str) else None,
+        "root_id": root if isinstance(root, str) else None,
+        "has_deltas": bool(metadata.get(deltas.COUNTERS)),
+    }
+
+
+def row_of(place: Place, parent: str | None, version: Version, columns: Row) -> Row:
+    """Return the columns of a checkpoint's row without its value and base."""
+    thread_id, ns, checkpoint_id = place
+    return {
+        "thread_id": thread_id,
+        "checkpoint_ns": ns,
+        "checkpoint_id": checkpoint_id,
+        "parent_id": parent,
+        "position": version.position,
+        "size": len(version.plain),
+        **columns,
+        "build": None,
+    }
+
+
+def replace(conn: Connection, row: Row, value: bytes) -> None:
+    """Store a checkpoint, also where one with its id is or its ancestors have changed.
+
+    Args:
+        conn: A transaction that writes.
+        row: As from `row_of`.
+        value: The bytes of its version.
+    """
+    place = row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]
+    thread_id, ns, checkpoint_id = place
+    if conn.fetchone(_EXISTS, rows.place_params(place)) is not None:
+        _loosen(conn, thread_id, ns, {checkpoint_id})
+        conn.send(rows.DELETE, rows.place_params(place))
+    parent = row["parent_id"]
+    line = Reader(conn, thread_id).line_after(ns, parent if parent != checkpoint_id else None)
+    version, packed = chains.add(line, checkpoint_id, value)
+    kind, data = _sealed(conn, thread_id, packed)
+    stored = {**row, "position": version.position, "type": kind, "value": data}
+    rows.add(conn, stored, packed.base)
+
+
+def add_writes(
+    conn: Connection,
+    place: Place,
+    writes: Sequence[tuple[str, str, bytes]],
+    task_id: str,
+    task_path: str,
+) -> None:
+    """Store what a task has written: the channel, type and bytes of each write.
+
+    As in langgraph's savers, writes to special channels replace earlier ones, others do not.
+    """
+    thread_id, ns, checkpoint_id = place
+    replaces = all(channel in WRITES_IDX_MAP for channel, _, _ in writes)
+    params: list[Mapping[str, Any]] = []
+    for index, (channel, kind, data) in enumerate(writes):
+        stored, value = sealing.sealed(conn, thread_id, kind, data)
+        at = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+        by = {"task_id": task_id, "idx": WRITES_IDX_MAP.get(channel, index)}
+        what = {"task_path": task_path, "channel": channel, "type": stored, "value": value}
+        params.append({**at, **by, **what})
+    conn.executemany(rows.REPLACE_WRITE if replaces else rows.ADD_WRITE, params)
+
+
+def _sealed(conn: Connection, thread_id: str, packed: Packed) -> tuple[str, bytes]:
+    return sealing.sealed(conn, thread_id, reading.KIND + packed.suffix, packed.data)
+
+
+# --- deleting ---
 
 
 def delete_thread(conn: Connection, thread_id: Any) -> None:
     """Delete every checkpoint of a thread, in all namespaces."""
-    stock_saver(conn, SERIALIZED).delete_thread(str(thread_id))
+    for statement in _DELETE_THREAD:
+        conn.send(statement, {"thread": str(thread_id)})
     undo.forget_thread(conn, str(thread_id))
-    parts.delete_all(conn, str(thread_id))
 
 
-def copy_thread(conn: Connection, source: Any, target: Any) -> None:
-    """Copy all checkpoints and pending writes of `source` to the thread `target`."""
-    for each in (source, target):
-        parts.lock_for_writing(conn, str(each))
-    for statement in _COPIES[conn.dialect_name]:
-        run(conn, statement, {"source": str(source), "target": str(target)})
-    resealing.rebind(conn, str(source), str(target))
+def delete(conn: Connection, gone: Iterable[Place]) -> None:
+    """Delete checkpoints with the writes onto them. Patches against them are made anew first.
 
-
-def free_parts(conn: Connection, thread_id: str) -> int:
-    """Delete the parts of a thread that no checkpoint refers to; return their number.
-
-    If a checkpoint's key is gone, nobody can tell which parts it needs, and all stay.
+    A checkpoint whose parent is gone becomes the first one of its line.
     """
-    try:
-        return parts.collect(conn, thread_id, sealing.reading(conn, SERIALIZED, thread_id).parts_of)
-    except (CannotDecrypt, KeyErased):
-        return 0
+    for (thread_id, ns), ids in _group(gone).items():
+        children = _loosen(conn, thread_id, ns, ids)
+        for each in children:
+            conn.send(_FORGET_PARENT, {"thread": thread_id, "ns": ns, "id": each})
+        for each in ids:
+            place = {"thread": thread_id, "ns": ns, "id": each}
+            conn.send(rows.DELETE, place)
+            conn.send(_DELETE_WRITES, place)
+            undo.forget(conn, (thread_id, ns, each))
 
 
-def examine_parts(conn: Connection, thread_id: str) -> tuple[int, int]:
-    """Return how many parts of a thread's checkpoints are missing, and how many are not used.
+def _loosen(conn: Connection, thread_id: str, ns: str, gone: Collection[str]) -> list[str]:
+    """Make the patches against checkpoints anew, without them; return their children.
 
-    Encrypted checkpoints whose key this process does not have count for neither.
+    The checkpoints are locked first: who stores a further patch against one waits, and finds it gone.
     """
-    reader = sealing.reading(conn, SERIALIZED, thread_id)
-    try:
-        missing = parts.missing(conn, thread_id, reader.missing_parts_of)
-        return len(missing), len(parts.unused(conn, thread_id, reader.parts_of))
-    except (CannotDecrypt, KeyErased):
-        return 0, 0
+    if conn.locks:
+        for each in sorted(gone):
+            conn.prefetch(_LOCK, {"thread": thread_id, "ns": ns, "id": each})
+    links = conn.fetchall(_LINKS, {"thread": thread_id, "ns": ns})
+    bases = {each["checkpoint_id"]: each["base_id"] for each in links}
+    reader = Reader(conn, thread_id)
+    for each, base in bases.items():
+        if base in gone and each not in gone:
+            while base in gone:
+                base = bases.get(base)
+            _patch_anew(conn, reader, (thread_id, ns, each), base)
+    return [
+        each["checkpoint_id"]
+        for each in links
+        if each["parent_id"] in gone and each["checkpoint_id"] not in gone
+    ]
 
 
-def missing_parts(conn: Connection, thread_id: str) -> set[bytes]:
-    """Return the ids of parts that checkpoints of a thread refer to and that are not stored."""
-    reader = sealing.reading(conn, SERIALIZED, thread_id)
-    return parts.missing(conn, thread_id, reader.missing_parts_of)
-
-
-def thread_ids(conn: Connection) -> list[str]:
-    """Return the ids of all threads with checkpoints."""
-    found = run(conn, "SELECT DISTINCT thread_id FROM checkpoints").fetchall()
-    return [thread_id for (thread_id,) in found]
-
-
-def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | None:
-    """Return the id of the newest checkpoint in a namespace of a thread, if there is one."""
-    found: str | None = run(
-        conn,
-        "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
-        (str(thread_id), namespace),
-    ).fetchone()[0]
-    return found
-
-
-def latest_version(conn: Connection, thread_id: Any) -> Version:
-    """Return the version of a thread's state: its newest checkpoint and the writes onto it."""
-    newest = latest_id(conn, thread_id)
-    if newest is None:
-        return None, ()
-    found = run(
-        conn,
-        "SELECT task_id, idx, channel, {value} FROM {writes} WHERE thread_id = ?"
-        " AND checkpoint_ns = '' AND checkpoint_id = ? ORDER BY task_id, idx",
-        (str(thread_id), newest),
-    )
-    return newest, tuple(tuple(row) for row in found.fetchall())
-
-
-def places(conn: Connection, thread: str) -> list[tuple[str, str]]:
-    """Return the namespace and id of each checkpoint of a thread, in the order of the ids."""
-    found: list[tuple[str, str]] = run(
-        conn,
-        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?"
-        " ORDER BY checkpoint_id",
-        (thread,),
-    ).fetchall()
-    return found
-
-
-def rebuilt_from(
-    conn: Connection, thread: str, places: Iterable[tuple[str, str]]
-) -> set[tuple[str, str]]:
-    """Return the namespaces and ids of the checkpoints that delta channels are rebuilt from.
-
-    Args:
-        conn: The transaction.
-        thread: The thread.
-        places: The namespace and id of the checkpoints with these channels.
-    """
-    saver = _shape_saver(conn, thread)
-    return {
-        (ns, needed)
-        for ns, each in places
-        for needed in _rebuilt_from(saver, _config(thread, ns, each))
-    }
+def _patch_anew(conn: Connection, reader: Reader, place: Place, base_id: str | None) -> None:
+    """Store the value of a checkpoint as a patch against another base, or whole."""
+    thread_id, ns, checkpoint_id = place
+    found = reader.find(ns, checkpoint_id)
+    base = None if base_id is None else reader.find(ns, base_id)
+    if found is None:
+        return
+    _, packed = chains.pack(found.version.plain, None if base is None else base.version)
+    kind, data = _sealed(conn, thread_id, packed)
+    changed = {"new_type": kind, "new_value": data, "base": packed.base}
+    conn.send(rows.PATCH_ANEW, {**rows.place_params(place), **changed})
 
 
 def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
@@ -192,12 +224,14 @@ def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | N
         for thread, ns in written.keys() | touched.keys():
             ids = written[thread, ns]
             needed = _needed_by_others(conn, thread, ns, ids)
-            delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
-            for checkpoint_id in touched[thread, ns] - needed:
-                undo.revert(conn, run_id, (thread, ns, checkpoint_id))
+            delete(conn, [(thread, ns, each) for each in ids - needed])
+            for each in touched[thread, ns] - needed:
+                undo.revert(conn, run_id, (thread, ns, each))
 
 
-def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[str, str], set[str]]:
+def _group(
+    places: Iterable[Place], thread_id: Any | None = None
+) -> dict[tuple[str, str], set[str]]:
     """Return checkpoint ids by thread and namespace; only those of `thread_id` if it is given."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for thread, ns, checkpoint_id in places:
@@ -206,14 +240,12 @@ def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[st
     return found
 
 
-def _written_by(conn: Connection, run_id: str, thread_id: Any | None) -> list[undo.Place]:
-    statement = "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {run_id} = ?"
-    params: tuple[str, ...] = (run_id,)
-    if thread_id is not None:
-        # The thread's index is used: under policies Postgres does not use the one on metadata.
-        statement, params = f"{statement} AND thread_id = ?", (run_id, str(thread_id))
-    found: list[undo.Place] = run(conn, statement, params).fetchall()
-    return found
+def _written_by(conn: Connection, run_id: str, thread_id: Any | None) -> list[Place]:
+    if thread_id is None:
+        found = conn.fetchall(_BY_RUN, {"run": run_id})
+    else:
+        found = conn.fetchall(_BY_RUN_IN_THREAD, {"run": run_id, "thread": str(thread_id)})
+    return [(each["thread_id"], each["checkpoint_ns"], each["checkpoint_id"]) for each in found]
 
 
 def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> set[str]:
@@ -221,62 +253,59 @@ def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> 
 
     Their direct children suffice: further descendants are rebuilt through them.
     """
-    relations = run(
-        conn,
-        "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints "
-        "WHERE thread_id = ? AND checkpoint_ns = ?",
-        (thread, ns),
-    ).fetchall()
-    children = [child for child, parent in relations if parent in ids and child not in ids]
-    if not children:
-        return set()
-    saver = _shape_saver(conn, thread)
-    return set().union(*(_rebuilt_from(saver, _config(thread, ns, child)) for child in children))
+    links = conn.fetchall(_LINKS, {"thread": thread, "ns": ns}) if ids else []
+    children = [
+        (ns, each["checkpoint_id"])
+        for each in links
+        if each["parent_id"] in ids and each["checkpoint_id"] not in ids
+    ]
+    return {needed for _, needed in deltas.rebuilt_from(conn, thread, children)}
 
 
-def _rebuilt_from(saver: Saver, config: RunnableConfig) -> set[str]:
-    """Return the checkpoint and the ancestors that its delta channels are rebuilt from."""
-    found = saver.get_tuple(config)
-    if found is None:
-        return set()
-    ids = {found.checkpoint["id"]}
-    missing = _delta_channels(found)
-    while missing and found.parent_config is not None:
-        found = saver.get_tuple(found.parent_config)
-        # A checkpoint stored again under a descendant makes the chain a loop.
-        if found is None or found.checkpoint["id"] in ids:
-            break
-        ids.add(found.checkpoint["id"])
-        missing -= found.checkpoint["channel_values"].keys()
-    return ids
+# --- copying ---
 
 
-def _delta_channels(found: CheckpointTuple) -> set[str]:
-    """Return the channels whose values lie in earlier writes, not in the checkpoint."""
-    counted = set(found.metadata.get("counters_since_delta_snapshot", ()))
-    versions, values = found.checkpoint["channel_versions"], found.checkpoint["channel_values"]
-    return (counted & versions.keys()) - values.keys()
+def copy_thread(conn: Connection, source: Any, target: Any) -> None:
+    """Copy all checkpoints and pending writes of `source` to the thread `target`."""
+    copied = _group((str(target), *place) for place in places(conn, str(source)))
+    for (thread_id, ns), ids in copied.items():
+        # Those with the same ids are replaced.
+        _loosen(conn, thread_id, ns, ids)
+    for statement in _COPIES:
+        conn.send(statement, {"source": str(source), "target": str(target)})
+    resealing.rebind(conn, str(source), str(target))
 
 
-def _shape_saver(conn: Connection, thread: str) -> Saver:
-    """Return a saver for the structure of checkpoints: values of other types read as None."""
-    serde = serializer(lambda _code, _data: None)
-    return stock_saver(conn, sealing.reading(conn, serde, thread))
+# --- looking ---
 
 
-def delete(conn: Connection, gone: Sequence[undo.Place]) -> None:
-    """Delete checkpoints with the writes onto them, and free what no other checkpoint needs."""
-    if not gone:
-        return
-    for table in ("checkpoints", "{writes}", "run_writes"):
-        run_many(conn, f"DELETE FROM {table} WHERE {_ONE}", gone)
-    for thread in sorted({place[0] for place in gone}):
-        run(conn, _FORGET_PARENTS, (thread,))
-        if conn.dialect_name == "postgresql":
-            run(conn, _UNUSED_BLOBS, {"thread": thread})
-        free_parts(conn, thread)
+def thread_ids(conn: Connection) -> list[str]:
+    """Return the ids of all threads with checkpoints."""
+    return [each["thread_id"] for each in conn.fetchall(_THREADS)]
 
 
-def _config(thread: str, ns: str, checkpoint_id: str) -> RunnableConfig:
-    place = {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
-    return {"configurable": place}
+def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | None:
+    """Return the id of the newest checkpoint in a namespace of a thread, if there is one."""
+    found: str | None = conn.scalar(rows.NEWEST, {"thread": str(thread_id), "ns": namespace})
+    return found
+
+
+def latest_version(conn: Connection, thread_id: Any) -> StateVersion:
+    """Return the version of a thread's state: its newest checkpoint and the writes onto it."""
+    newest = latest_id(conn, thread_id)
+    if newest is None:
+        return None, ()
+    onto = conn.fetchall(_ONTO, {"thread": str(thread_id), "id": newest})
+    return newest, tuple(sorted(tuple(each.values()) for each in onto))
+
+
+def exists(conn: Connection, thread_id: Any, checkpoint_id: str) -> bool:
+    """Return whether a thread has a checkpoint, outside of subgraphs."""
+    place = {"thread": str(thread_id), "ns": "", "id": checkpoint_id}
+    return conn.fetchone(_EXISTS, place) is not None
+
+
+def places(conn: Connection, thread_id: str) -> list[Key]:
+    """Return the namespace and id of each checkpoint of a thread, in the order of the ids."""
+    found = conn.fetchall(_PLACES, {"thread": thread_id})
+    return [(each["checkpoint_ns"], each["checkpoint_id"]) for each in found]

@@ -1,25 +1,33 @@
-"""Messages: decode each message of a long conversation once.
+"""Messages: decode and encode each message of a long conversation once.
 
-Each run loads all messages of its thread, and building them takes most of that time. A memo by their
-bytes saves it. Each caller gets messages of its own, which share no changeable object.
+Each run loads all messages of its thread, and stores them again with each step. Building and writing
+them takes most of that time. A memo by their bytes saves the one, a memo by their content the other.
+Each caller gets messages of its own, which share no changeable object.
 
 Only langchain_core's own classes take part: they have no other state, and every serializer may
-decode them. A message with other than plain data is decoded as before.
+decode them. A message with other than plain data is decoded and encoded as before.
 """
 
 import marshal
 from collections.abc import Callable
 from typing import Any
 
+import ormsgpack
 from langchain_core import messages
 from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.base import Checkpoint
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2
 
 from langgraph_runtime_sql.memo import Memo
 
 Hook = Callable[[int, bytes], Any]
+Dumps = Callable[[Any], tuple[str, bytes]]
 
-# Bytes of the memo, and what an entry takes beside its content.
+# Shorter lists are encoded with what is around them.
+_FEW = 8
+# marshal's version without references: equal content gives equal bytes.
+_VERSION = 2
+# Bytes of each memo, and what an entry takes beside its content.
 SIZE, ENTRY = 32 * 2**20, 500
 
 _CLASSES: tuple[type[BaseMessage], ...] = tuple(
@@ -51,6 +59,43 @@ def remembering(inner: Hook) -> Hook:
         return obj
 
     return hook
+
+
+# By the content of a message.
+_encoded: Memo[bytes, bytes] = Memo(SIZE)
+
+
+def encoded(dumps: Dumps, checkpoint: Checkpoint) -> bytes:
+    """Return the bytes of a checkpoint as `dumps` writes them, but of known messages without it."""
+    values = checkpoint["channel_values"]
+    known = {
+        name: [_known(dumps, message) for message in each]
+        for name, each in values.items()
+        if type(each) is list and len(each) >= _FEW and type(each[0]) in NUMBERS
+    }
+    if not known:
+        return dumps(checkpoint)[1]
+    return dumps({**checkpoint, "channel_values": {**values, **known}})[1]
+
+
+def _known(dumps: Dumps, message: Any) -> Any:
+    """Return a message of a list of a channel as finished msgpack, or as it is."""
+    number = NUMBERS.get(type(message))
+    if number is None:
+        return message
+    fields, extra = message.__dict__, message.__pydantic_extra__
+    try:
+        content = marshal.dumps((number, fields, extra), _VERSION)
+    except ValueError:
+        return message
+    data = _encoded.get(content)
+    if data is None:
+        # As deep as it stands, for the limit of depth. A list of one element is one byte before it.
+        data = dumps([[[message]]])[1][3:]
+        # marshal writes arrays of bytes as bytes, so that equal content may be another message.
+        if is_plain([fields, extra], SCALARS):
+            _encoded.put(content, data, len(content) + len(data) + ENTRY)
+    return ormsgpack.Fragment(data)
 
 
 def _content(obj: Any) -> bytes | None:

@@ -7,36 +7,36 @@ colon. Such a call goes once the root graph has gone on from the checkpoint that
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from langgraph.checkpoint.serde.types import TASKS
+from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql.checkpoint import history
-from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.checkpoint import deltas, history
+from langgraph_runtime_sql.checkpoint.reading import Key
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import thread_checkpoints
+from langgraph_runtime_sql.database.statements import Prepared
 
-_HEADS = {
-    # Of several rows SQLite shows the one with the largest id.
-    "sqlite": """
-        SELECT checkpoint_ns, max(checkpoint_id),
-            json_extract(CAST(metadata AS TEXT), '$.parents.""'), NULL
-        FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns
-    """,
-    "postgresql": f"""
-        SELECT DISTINCT ON (checkpoint_ns) checkpoint_ns, checkpoint_id,
-            metadata -> 'parents' ->> '',
-            CASE WHEN CAST(checkpoint ->> 'v' AS INTEGER) < 4 AND EXISTS (
-                SELECT 1 FROM checkpoint_writes AS sent
-                WHERE sent.thread_id = checkpoints.thread_id
-                AND sent.checkpoint_ns = checkpoints.checkpoint_ns
-                AND sent.checkpoint_id = checkpoints.parent_checkpoint_id
-                AND sent.channel = '{TASKS}'
-            ) THEN parent_checkpoint_id END
-        FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_ns, checkpoint_id DESC
-    """,
-}
-_COUNTERS = {
-    "sqlite": "json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot')",
-    "postgresql": "metadata -> 'counters_since_delta_snapshot'",
-}
+_c = thread_checkpoints.c
+_HEADS = Prepared(
+    select(_c.checkpoint_ns, _c.checkpoint_id, _c.root_id).where(
+        _c.thread_id == bindparam("thread"),
+        _c.checkpoint_id
+        == (
+            select((_newer := thread_checkpoints.alias("newer")).c.checkpoint_id)
+            .where(
+                _newer.c.thread_id == bindparam("thread"),
+                _newer.c.checkpoint_ns == _c.checkpoint_ns,
+            )
+            .order_by(_newer.c.checkpoint_id.desc())
+            .limit(1)
+            .scalar_subquery()
+        ),
+    )
+)
+_OF_DELTAS = Prepared(
+    select(_c.checkpoint_ns, _c.checkpoint_id).where(
+        _c.thread_id == bindparam("thread"), _c.has_deltas
+    )
+)
 
 
 class Head(NamedTuple):
@@ -46,31 +46,23 @@ class Head(NamedTuple):
         ns: The namespace.
         id: The checkpoint.
         root: The checkpoint of the root graph during which it was stored; None in the root graph.
-        sends: Its parent, if it reads its tasks from there, as langgraph did before version 4 of
-            its checkpoints.
     """
 
     ns: str
     id: str
     root: str | None
-    sends: str | None
 
 
 def heads(conn: Connection, thread: str) -> list[Head]:
     """Return the newest checkpoint of each namespace of a thread."""
-    return [Head(*row) for row in run(conn, _HEADS[conn.dialect_name], (thread,)).fetchall()]
+    found = conn.fetchall(_HEADS, {"thread": thread})
+    return [Head(each["checkpoint_ns"], each["checkpoint_id"], each["root_id"]) for each in found]
 
 
-def of_deltas(conn: Connection, thread: str) -> set[tuple[str, str]]:
+def of_deltas(conn: Connection, thread: str) -> set[Key]:
     """Return the namespace and id of a thread's checkpoints that have delta channels."""
-    counters = _COUNTERS[conn.dialect_name]
-    found = run(
-        conn,
-        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints"
-        f" WHERE thread_id = ? AND {counters} IS NOT NULL",
-        (thread,),
-    )
-    return {(ns, checkpoint_id) for ns, checkpoint_id in found.fetchall()}
+    found = conn.fetchall(_OF_DELTAS, {"thread": thread})
+    return {(each["checkpoint_ns"], each["checkpoint_id"]) for each in found}
 
 
 def ended_calls(found: Iterable[Head], kept: Collection[str]) -> set[str]:
@@ -108,6 +100,5 @@ def prune_thread(conn: Connection, thread_id: Any, keep: Iterable[str] = ()) -> 
     ended = ended_calls(newest, kept | {each.id for each in newest if each.ns == ""})
     stay = [each for each in newest if each.ns not in ended]
     needed = {(each.ns, each.id) for each in stay} | {each for each in found if each[1] in kept}
-    needed |= history.rebuilt_from(conn, thread, needed & of_deltas(conn, thread))
-    needed |= {(each.ns, each.sends) for each in stay if each.sends}
+    needed |= deltas.rebuilt_from(conn, thread, needed & of_deltas(conn, thread))
     history.delete(conn, [(thread, *each) for each in found if each not in needed])

@@ -4,7 +4,8 @@ Whatever the rule says, these stay: the newest checkpoint of each namespace but 
 and the ancestors from which delta channels of a kept checkpoint are rebuilt.
 """
 
-from langgraph_runtime_sql.checkpoint import history, pruning, undo
+from langgraph_runtime_sql.checkpoint import deltas, history, pruning
+from langgraph_runtime_sql.checkpoint.rows import Place
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.retention_rules import KeepRule
 
@@ -12,7 +13,7 @@ from langgraph_runtime_sql.retention_rules import KeepRule
 BATCH = 200
 
 
-def expendable(conn: Connection, thread_id: str, rule: KeepRule) -> list[undo.Place]:
+def expendable(conn: Connection, thread_id: str, rule: KeepRule) -> list[Place]:
     """Return the checkpoints that a thread does not keep, oldest first.
 
     Args:
@@ -34,8 +35,7 @@ def expendable(conn: Connection, thread_id: str, rule: KeepRule) -> list[undo.Pl
         for ns, each in found
         if (each in kept if ns == "" else each >= first and ns not in ended)
     }
-    stays |= history.rebuilt_from(conn, thread_id, stays & pruning.of_deltas(conn, thread_id))
-    stays |= {(each.ns, each.sends) for each in newest if each.sends}
+    stays |= deltas.rebuilt_from(conn, thread_id, stays & pruning.of_deltas(conn, thread_id))
     return [(thread_id, *each) for each in found if each not in stays]
 
 

@@ -6,10 +6,12 @@ method pass their arguments to it, and the function to the database. They name e
 langgraph looks for `task_path` in the signature before it tells the order of parallel tasks.
 """
 
-import re
+import asyncio
+import random
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -22,25 +24,46 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.types import ERROR
-from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql import process, request_context
-from langgraph_runtime_sql.checkpoint import history, parts, pruning, sealing, undo
+from langgraph_runtime_sql.checkpoint import (
+    chains,
+    deltas,
+    history,
+    lines,
+    listing,
+    messages,
+    pruning,
+    reading,
+    rows,
+    sealing,
+    undo,
+)
 from langgraph_runtime_sql.checkpoint.admission import admission
-from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
+from langgraph_runtime_sql.checkpoint.chains import Line
+from langgraph_runtime_sql.checkpoint.lines import Lines
+from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata
+from langgraph_runtime_sql.checkpoint.rows import Place
 from langgraph_runtime_sql.checkpoint.serialization import UnpackHook, serializer
-from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.encryption import master
-from langgraph_runtime_sql.pauses import Pauses
 
-# The metadata keys that SQLite's JSON paths take literally.
-_SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_INT64 = range(-(2**63), 2**63)
 # The writes about a failed task, beside its output.
 _ABOUT_TASKS = frozenset({*WRITES_IDX_MAP, "__error_source_node__"})
-_IDS = ("thread_id", "checkpoint_id")
+# Values from this size, in bytes, are compressed beside the event loop.
+_LARGE = 64 * 1024
+
+
+class _Put(NamedTuple):
+    """A checkpoint to put: where, and its columns and value."""
+
+    place: Place
+    parent: str | None
+    value: bytes
+    columns: dict[str, Any]
+
+    def config(self) -> RunnableConfig:
+        return listing.config_of(self.place)
 
 
 class Checkpointer(BaseCheckpointSaver[str]):
@@ -52,8 +75,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
         conn: Ignored; each call is a transaction of its own.
         unpack_hook: Decodes msgpack extension types, instead of the classes they name.
         use_direct_connection: Ignored; there is only one kind.
-        on_read: Called with the size in bytes of each state that a list reads. What it raises ends the
-            list, which is a search then: few run at a time.
+        on_read: Called with the size in bytes of each state that a list returns. What it raises ends
+            the list, which is a search then: few run at a time.
 
     Raises:
         NotImplementedError: custom encryption is configured.
@@ -69,10 +92,14 @@ class Checkpointer(BaseCheckpointSaver[str]):
     ) -> None:
         super().__init__(serde=serializer(unpack_hook))
         self._on_read = on_read
+        self._lines = Lines()
         # The checkpoints that this saver stored, by run: writes onto these need no undo.
-        self._own: set[tuple[str, undo.Place]] = set()
+        self._own: set[tuple[str, Place]] = set()
 
-    get_next_version = SqliteSaver.get_next_version
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """Return a version that is larger than `current`, and that no fork of the thread has."""
+        number = 0 if current is None else int(str(current).partition(".")[0])
+        return f"{number + 1:032}.{random.random():016}"
 
     @property
     def _database(self) -> Database:
@@ -82,15 +109,19 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     # --- reading ---
 
-    def _reading(self, conn: Connection, config: RunnableConfig) -> sealing.Opener:
-        return sealing.reading(conn, self.serde, config["configurable"]["thread_id"])
-
     def _get_tuple(self, config: RunnableConfig) -> Callable[[Connection], CheckpointTuple | None]:
-        config = _with_text_ids(config)
+        thread_id, ns, checkpoint_id = _place(config)
 
         def run(conn: Connection) -> CheckpointTuple | None:
-            found = stock_saver(conn, self._reading(conn, config)).get_tuple(config)
-            return None if found is None else sealing.opened(conn, found)
+            reader = reading.Reader(conn, thread_id)
+            found = reader.find(ns, checkpoint_id)
+            if found is None:
+                return None
+            line = reader.line(ns, found.version.id)
+            self._lines.keep(thread_id, ns, line)
+            lines.remember(thread_id, ns, line, reading.packed_of(found.row))
+            given = config if checkpoint_id else None
+            return listing.tuple_of(reader, self.serde, ns, found, given)
 
         return run
 
@@ -107,42 +138,22 @@ class Checkpointer(BaseCheckpointSaver[str]):
         before: RunnableConfig | None,
         limit: int | None,
     ) -> Callable[[Connection], list[CheckpointTuple]]:
-        config = None if config is None else _with_text_ids(config)
-        before = None if before is None else _with_text_ids(before)
+        wanted = listing.Wanted.of(config, filter, before)
 
         def run(conn: Connection) -> list[CheckpointTuple]:
-            if config is None or not config["configurable"].get("thread_id"):
-                places = [_in_thread(config, each) for each in history.thread_ids(conn)]
-            else:
-                places = [config]
-            found = [each for place in places for each in run_in_thread(conn, place)]
-            if len(places) != 1:
+            threads = history.thread_ids(conn) if wanted.thread_id is None else [wanted.thread_id]
+            found = [
+                each
+                for thread_id in threads
+                for each in islice(
+                    listing.tuples(conn, self.serde, thread_id, wanted, limit, self._on_read), limit
+                )
+            ]
+            if len(threads) != 1:
                 found.sort(key=lambda each: each.checkpoint["id"], reverse=True)
             return found[:limit]
 
-        def run_in_thread(conn: Connection, place: RunnableConfig) -> list[CheckpointTuple]:
-            in_sql = {k: v for k, v in (filter or {}).items() if _fits_sql(conn, k, v)}
-            others = {k: v for k, v in (filter or {}).items() if k not in in_sql}
-            reading = self._reading(conn, place)
-            found = stock_saver(conn, reading).list(
-                place, filter=in_sql, before=before, limit=None if others else limit
-            )
-            opened = (sealing.opened(conn, each) for each in self._paced(found, reading))
-            return list(islice((t for t in opened if matches(t.metadata, others)), limit))
-
         return run
-
-    def _paced(
-        self, found: Iterator[CheckpointTuple], reading: sealing.Opener
-    ) -> Iterator[CheckpointTuple]:
-        """Yield what is found, with pauses, and pass the size of each to `on_read`."""
-        before, pauses = 0, Pauses()
-        for each in found:
-            if self._on_read is not None:
-                self._on_read(reading.read_bytes - before)
-            before = reading.read_bytes
-            yield each
-            pauses.take()
 
     def list(
         self,
@@ -173,10 +184,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
     def _delta_history(
         self, config: RunnableConfig, channels: Sequence[str]
     ) -> Callable[[Connection], Mapping[str, DeltaChannelHistory]]:
-        config = _with_text_ids(config)
-        return lambda conn: stock_saver(
-            conn, self._reading(conn, config)
-        ).get_delta_channel_history(config=config, channels=channels)
+        place = _place(config)
+        return lambda conn: deltas.history(conn, self.serde, place, channels)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -190,41 +199,48 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     # --- writing ---
 
-    def _put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> Callable[[Connection], RunnableConfig]:
-        admit, owner = admission(checkpoint["id"]), request_context.claim.get()
-        where = _location(config)
+    def _prepared(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> _Put:
+        """Serialize a checkpoint now: the graph continues and may change what it put."""
+        thread_id, ns, parent = _place(config)
+        place, owner = (thread_id, ns, str(checkpoint["id"])), request_context.claim.get()
         if owner is not None:
             # Recorded now, so that the writes to this checkpoint need not wait for it.
-            thread_id, ns, _ = _place(where)
-            self._own.add((owner.run_id, (thread_id, ns, checkpoint["id"])))
+            self._own.add((owner.run_id, place))
         about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
-        # Serialized now: the graph continues and may change what it put.
-        place = " ".join(_place(where)[:2])
-        if self._database.dialect_name == "sqlite":
-            encoded = parts.encode(self.serde.dumps_typed, checkpoint, place)
-            typed = {"id": checkpoint["id"], "typed": encoded}
-        else:
-            from langgraph_runtime_sql.checkpoint import postgres
+        data = messages.encoded(self.serde.dumps_typed, checkpoint)
+        return _Put(place, parent, reading.packed(about, data), history.columns_of(about))
 
-            typed = postgres.serialized(self.serde, checkpoint, new_versions, place=place)
-            about = postgres.storable(about)
+    def _missing_line(self, put: _Put) -> Callable[[Connection], Line] | None:
+        """Return what reads the line of a checkpoint's parent, or None if it is known."""
+        thread_id, ns, _ = put.place
+        if self._lines.after(thread_id, ns, put.parent) is not None:
+            return None
+        return lambda conn: reading.Reader(conn, thread_id).line_after(ns, put.parent)
+
+    def _put(self, put: _Put, read: Line | None) -> Callable[[Connection], RunnableConfig]:
+        admit, owner = admission(put.place[2]), request_context.claim.get()
+        thread_id, ns, checkpoint_id = put.place
+        line = self._lines.after(thread_id, ns, put.parent) if read is None else read
+        version, packed = chains.add(line or (), checkpoint_id, put.value)
+        extended = chains.extended(line or (), version)
+        self._lines.keep(thread_id, ns, extended)
+        lines.remember(thread_id, ns, extended, packed)
+        row = history.row_of(put.place, put.parent, version, put.columns)
+        is_first = True
 
         def run(conn: Connection) -> RunnableConfig:
+            nonlocal is_first
             admit(conn)
             if owner is not None:
                 # After a crash the next attempt does not repeat the events of this step.
                 process.current().bus.writers.store(conn, owner.run_id)
-            thread_id = where["configurable"]["thread_id"]
-            ns = where["configurable"]["checkpoint_ns"]
-            saver = stock_saver(conn, sealing.storing(conn, thread_id, ns, checkpoint["id"]))
-            stored = cast(CheckpointMetadata, sealing.seal_metadata(conn, thread_id, about))
-            return saver.put(where, cast(Checkpoint, typed), stored, new_versions)
+            # On Postgres a collision arrives with the commit, and the operation is run again.
+            if (conn.locks and not is_first) or not _added(conn, row, packed):
+                history.replace(conn, row, put.value)
+            is_first = False
+            return put.config()
 
         return run
 
@@ -235,7 +251,10 @@ class Checkpointer(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return self._database.write_sync(self._put(config, checkpoint, metadata, new_versions))
+        put = self._prepared(config, checkpoint, metadata)
+        missing = self._missing_line(put)
+        line = None if missing is None else self._database.read_sync(missing)
+        return self._database.write_sync(self._put(put, line))
 
     async def aput(
         self,
@@ -244,7 +263,12 @@ class Checkpointer(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._database.write(self._put(config, checkpoint, metadata, new_versions))
+        put = self._prepared(config, checkpoint, metadata)
+        missing = self._missing_line(put)
+        line = None if missing is None else await self._database.read(missing)
+        is_large = len(put.value) >= _LARGE
+        write = await asyncio.to_thread(self._put, put, line) if is_large else self._put(put, line)
+        return await self._database.write(write)
 
     def _put_writes(
         self,
@@ -253,19 +277,20 @@ class Checkpointer(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str,
     ) -> Callable[[Connection], None]:
-        admit, owner, where = admission(), request_context.claim.get(), _location(config)
-        place = _place(where)
+        admit, owner = admission(), request_context.claim.get()
+        thread_id, ns, checkpoint_id = _place(config)
+        place = thread_id, ns, checkpoint_id or ""
+        complete = _complete_writes(writes)
         typed = [
-            (channel, {"typed": self.serde.dumps_typed(value)})
-            for channel, value in _complete_writes(writes)
+            (channel, *sealing.compressed(*self.serde.dumps_typed(value)))
+            for channel, value in complete
         ]
 
         def run(conn: Connection) -> None:
             admit(conn)
             if owner is not None and (owner.run_id, place) not in self._own:
-                undo.record(conn, owner.run_id, place, [c for c, _ in typed], task_id)
-            saver = stock_saver(conn, sealing.writing_tasks(conn, place[0]))
-            saver.put_writes(where, typed, task_id, task_path)
+                undo.record(conn, owner.run_id, place, [c for c, _ in complete], task_id)
+            history.add_writes(conn, place, typed, task_id, task_path)
 
         return run
 
@@ -316,6 +341,19 @@ class Checkpointer(BaseCheckpointSaver[str]):
         await self._database.write(_pruning(thread_ids, strategy))
 
 
+def _added(conn: Connection, row: dict[str, Any], packed: chains.Packed) -> bool:
+    """Store a new checkpoint; return whether its place was free and its base there.
+
+    On Postgres that is seen at the commit.
+    """
+    kind, value = sealing.sealed(conn, row["thread_id"], reading.KIND + packed.suffix, packed.data)
+    try:
+        rows.add(conn, {**row, "type": kind, "value": value}, packed.base)
+    except sqlite3.IntegrityError:
+        return False
+    return True
+
+
 def _pruning(thread_ids: Sequence[str], strategy: str) -> Callable[[Connection], None]:
     each = {"keep_latest": pruning.prune_thread, "delete": history.delete_thread}.get(strategy)
     if each is None:
@@ -328,24 +366,15 @@ def _pruning(thread_ids: Sequence[str], strategy: str) -> Callable[[Connection],
     return run
 
 
-def _with_text_ids(config: RunnableConfig) -> RunnableConfig:
-    """Return `config` with its ids as text; callers also pass UUIDs."""
+def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
+    """Return the thread, namespace and checkpoint of a configuration, as text: some are UUIDs."""
     configurable = config["configurable"]
-    ids = {key: str(configurable[key]) for key in _IDS if configurable.get(key)}
-    return {**config, "configurable": {**configurable, **ids}}
-
-
-def _location(config: RunnableConfig) -> RunnableConfig:
-    """Return only the location of a write, so that the library adds no other metadata."""
-    configurable = config["configurable"]
-    parent = configurable.get("checkpoint_id")
-    return {
-        "configurable": {
-            "thread_id": str(configurable["thread_id"]),
-            "checkpoint_ns": configurable.get("checkpoint_ns") or "",
-            "checkpoint_id": None if parent is None else str(parent),
-        }
-    }
+    checkpoint_id = configurable.get("checkpoint_id")
+    return (
+        str(configurable["thread_id"]),
+        configurable.get("checkpoint_ns") or "",
+        str(checkpoint_id) if checkpoint_id else None,
+    )
 
 
 def _complete_writes(writes: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -357,29 +386,3 @@ def _complete_writes(writes: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]
     if any(channel == ERROR for channel, _ in writes):
         return [write for write in writes if write[0] in _ABOUT_TASKS]
     return list(writes)
-
-
-def _in_thread(config: RunnableConfig | None, thread_id: str) -> RunnableConfig:
-    """Return `config` for one thread."""
-    configurable = {} if config is None else config["configurable"]
-    return {"configurable": {**configurable, "thread_id": thread_id}}
-
-
-def _place(location: RunnableConfig) -> undo.Place:
-    configurable = location["configurable"]
-    return configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
-
-
-def _fits_sql(conn: Connection, key: str, value: Any) -> bool:
-    """Return whether the library's SQL compares this entry as JSON equality does."""
-    if key not in sealing.PLAIN_METADATA and master.active():
-        # The entry may be encrypted.
-        return False
-    if conn.dialect_name != "sqlite":
-        # Postgres tests containment, which for strings is equality. It tells absence from null.
-        return isinstance(value, str) and "\0" not in value
-    if _SQL_KEY.fullmatch(key) is None:
-        return False
-    if isinstance(value, int):
-        return value in _INT64
-    return value is None or isinstance(value, str | float)

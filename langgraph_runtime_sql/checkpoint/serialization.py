@@ -99,19 +99,3 @@ def _keeping_snapshots(inner: UnpackHook) -> UnpackHook:
         )
 
     return hook
-
-
-class Serialized:
-    """A serializer of `{"typed": (type, bytes)}`: values that are serialized already."""
-
-    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        # Postgres's saver recognizes a snapshot of a delta channel by its class.
-        inner = obj.value if isinstance(obj, _DeltaSnapshot) else obj
-        typed: tuple[str, bytes] = inner["typed"]
-        return typed
-
-    def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        raise TypeError("Serialized values are written, never read")
-
-
-SERIALIZED = Serialized()

@@ -130,6 +130,7 @@ class Database:
         Raises:
             DatabaseInUse: another process owns it.
             DatabaseTooNew: a newer version of this package has migrated it.
+            DatabaseTooOld: it is from before the first release.
             DatabaseIncomplete: a move into it was not finished.
             DatabaseOutage: the server cannot be reached, or the disk is full.
             DatabaseDamaged: the file is damaged.

@@ -1,16 +1,19 @@
 """The schema of both databases.
 
-The tables of checkpoints and store items are langgraph's: its savers and stores create them.
+The tables of store items are langgraph's: its stores create them.
 """
 
+import re
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     DateTime,
     Float,
@@ -59,6 +62,51 @@ class Id(TypeDecorator[uuid.UUID]):
 
 def _as_uuid(value: Any) -> uuid.UUID:
     return value if isinstance(value, uuid.UUID) else uuid.UUID(value)
+
+
+class AnyId(TypeDecorator[str]):
+    """An id that langgraph or a graph has chosen: 16 bytes of a UUID, or another text with a mark.
+
+    Bytes sort as the texts do, UUIDs before others.
+    """
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
+        return _packed
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: None if value is None else unpacked_id(value)
+
+
+def _packed(value: Any) -> bytes | None:
+    return None if value is None else packed_id(value if type(value) is str else str(value))
+
+
+_CANONICAL = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# The largest UUID, which nobody draws.
+_MARK = b"\xff" * 16
+
+
+# Each id of a run is stored many times.
+@lru_cache(maxsize=4096)
+def packed_id(text: str) -> bytes:
+    """Return an id as `AnyId` stores it."""
+    if _CANONICAL.fullmatch(text):
+        packed = bytes.fromhex(text.replace("-", ""))
+        if packed != _MARK:
+            return packed
+    return _MARK + text.encode(errors="surrogatepass")
+
+
+@lru_cache(maxsize=4096)
+def unpacked_id(packed: bytes) -> str:
+    """Return the id that `packed_id` was given."""
+    if packed.startswith(_MARK):
+        return packed[len(_MARK) :].decode(errors="surrogatepass")
+    digits = packed.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 class Timestamp(TypeDecorator[datetime]):
@@ -324,6 +372,87 @@ event_segments = Table(
     ),
 )
 """A segment of a thread's event log (`events.log`). A row without events stands for deleted ones."""
+
+
+def _checkpoint_key() -> list[Column[Any]]:
+    return [
+        Column("thread_id", AnyId, primary_key=True),
+        Column("checkpoint_ns", Text, primary_key=True),
+        Column("checkpoint_id", AnyId, primary_key=True),
+    ]
+
+
+def _write_columns() -> list[Column[Any]]:
+    return [
+        *_checkpoint_key(),
+        Column("task_id", AnyId, primary_key=True),
+        Column("idx", Integer, primary_key=True, autoincrement=False),
+    ]
+
+
+# Partitions of a table of checkpoints, by thread: vacuum and indexes work on one of them at a time.
+PARTITIONS = 16
+# Graphs may choose ids of threads that the server does not know, so nothing refers to `threads`.
+_BY_THREAD: Any = {"postgresql_partition_by": "HASH (thread_id)"}
+
+thread_checkpoints = Table(
+    "thread_checkpoints",
+    metadata,
+    *_checkpoint_key(),
+    Column("parent_id", AnyId),
+    Column("run_id", AnyId),
+    # In a subgraph: the root graph's checkpoint from which the call began.
+    Column("root_id", AnyId),
+    Column("has_deltas", Boolean, nullable=False),
+    Column("build", Text),
+    # The number of its ancestors; see `checkpoint.chains`.
+    Column("position", Integer, nullable=False),
+    # The checkpoint that the value is a patch against.
+    Column("base_id", AnyId),
+    Column("size", Integer, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Index(None, "run_id"),
+    # A patch is stored with its base's id as it is found then: without the base, with none.
+    CheckConstraint(
+        "base_id IS NOT NULL OR replace(type, '+patch', '') = type", "ck_thread_checkpoints_base"
+    ),
+    **_BY_THREAD,
+)
+"""A checkpoint of a thread. Its value is langgraph's checkpoint with its metadata."""
+
+thread_writes = Table(
+    "thread_writes",
+    metadata,
+    *_write_columns(),
+    Column("task_path", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    **_BY_THREAD,
+)
+"""What a task has written to a channel, onto the checkpoint that it began from."""
+
+run_writes = Table(
+    "run_writes",
+    metadata,
+    Column("run_id", AnyId, primary_key=True),
+    *_write_columns(),
+    Column("task_path", Text),
+    Column("channel", Text),
+    Column("type", Text),
+    Column("value", LargeBinary),
+    Index(None, "thread_id"),
+)
+"""A write before a run replaced it (`checkpoint.undo`); without a channel if there was none."""
+
+
+def partitions(table: Table) -> list[str]:
+    """Return the names of a table's partitions in Postgres."""
+    if table.dialect_options["postgresql"]["partition_by"] is None:
+        return []
+    return [f"{table.name}_{number}" for number in range(PARTITIONS)]
+
 
 crons = Table(
     "crons",

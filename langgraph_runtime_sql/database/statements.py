@@ -139,6 +139,25 @@ def _(element: InsertNew, compiler: Any, **options: Any) -> str:
     return f"{compiler.visit_insert(element, **options)} ON CONFLICT DO NOTHING"
 
 
+class Upsert(Insert):
+    """An INSERT that replaces the other columns of the row with its key."""
+
+    inherit_cache = True
+
+
+@compiles(Upsert)
+def _(element: Upsert, compiler: Any, **options: Any) -> str:
+    table: Any = element.table
+    key = [column.name for column in table.primary_key.columns]
+    changed = ", ".join(
+        f"{column.name} = excluded.{column.name}"
+        for column in table.columns
+        if column.name not in key
+    )
+    written = compiler.visit_insert(element, **options)
+    return f"{written} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+
+
 def _sealed(statement: ClauseElement) -> tuple[tuple[str, str, str], ...]:
     """Return each sealed column, its table, and the column with the row's id."""
     columns = list(_columns(statement))

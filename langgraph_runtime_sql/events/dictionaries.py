@@ -12,10 +12,9 @@ import struct
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-import zstandard
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import encryption
+from langgraph_runtime_sql import encryption, patches
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import event_segments
 from langgraph_runtime_sql.database.statements import Prepared, Row
@@ -34,9 +33,6 @@ _RESEMBLES = 1 / 8
 _MAX_MISSES = 8
 # Dictionaries of a chain: a reader decompresses all up to the wanted one.
 _LONGEST = 32
-_LEVEL = 3
-# The windows that zstandard may use, as powers of two.
-_WINDOWS = 17, 27
 _PARENT = struct.Struct(">q")
 # Bytes of each memo, and what an entry takes beside its data.
 _SIZE, _ENTRY = 32 * 2**20, 300
@@ -270,26 +266,11 @@ def lose(conn: Connection, thread_id: UUID, chain: int) -> None:
 
 
 def _compress(data: bytes, dictionary: bytes | None) -> bytes:
-    size = len(data) + len(dictionary or b"")
-    least, most = _WINDOWS
-    window = min(max(size.bit_length(), least), most)
-    parameters = zstandard.ZstdCompressionParameters.from_level(
-        _LEVEL, window_log=window, write_checksum=True
-    )
-    compressor = zstandard.ZstdCompressor(
-        dict_data=_as_dictionary(dictionary), compression_params=parameters
-    )
-    return compressor.compress(data)
+    return patches.whole(data) if dictionary is None else patches.patch(data, dictionary)
 
 
 def _decompress(frame: bytes, dictionary: bytes | None) -> bytes:
     try:
-        return zstandard.ZstdDecompressor(dict_data=_as_dictionary(dictionary)).decompress(frame)
-    except zstandard.ZstdError as error:
+        return patches.expanded(frame, dictionary)
+    except ValueError as error:
         raise DamagedEvents(f"compressed events are damaged: {error}") from error
-
-
-def _as_dictionary(data: bytes | None) -> zstandard.ZstdCompressionDict | None:
-    if data is None:
-        return None
-    return zstandard.ZstdCompressionDict(data, dict_type=zstandard.DICT_TYPE_RAWCONTENT)

@@ -15,7 +15,6 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, s
 from sqlalchemy.sql import Select
 
 from langgraph_runtime_sql import encryption
-from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -195,7 +194,7 @@ def store(conn: Connection, segments: Iterable[Segment]) -> None:
 
 def _rows(conn: Connection, segments: list[Segment]) -> list[Row]:
     """Return the rows of segments of one thread, and those of new dictionaries."""
-    if not any(each.is_large for each in segments) or not formats.allowed(conn):
+    if not any(each.is_large for each in segments):
         return [each.row for each in segments]
     thread_id = UUID(segments[0].key.thread_id)
     found = [each.compressed for each in segments if each.compressed is not None]

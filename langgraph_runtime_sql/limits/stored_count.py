@@ -14,7 +14,7 @@ from sqlalchemy import Text, bindparam, select
 
 from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import stored_bytes, thread_labels, threads
+from langgraph_runtime_sql.database.schema import packed_id, stored_bytes, thread_labels, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.limits import members
 from langgraph_runtime_sql.options import Options
@@ -31,9 +31,9 @@ LEASE = timedelta(minutes=30)
 # Threads in one transaction.
 PAGE = 100
 
-_OF_THREADS = ("threads", "runs", "event_segments", "run_writes", "checkpoints", "checkpoint_parts")
-# Each database has some of these, as langgraph's saver creates them.
-_OF_SAVERS = ("writes", "checkpoint_writes", "checkpoint_blobs")
+_OF_THREADS = ("threads", "runs", "event_segments")
+# With the ids of threads as bytes.
+_OF_CHECKPOINTS = ("thread_checkpoints", "thread_writes", "run_writes")
 _OF_STORE = ("store", "store_vectors")
 
 _DUE = Prepared(select(stored_bytes).where(stored_bytes.c.due_at <= bindparam("now")))
@@ -97,12 +97,10 @@ async def count(database: "Database", tenant_key: str | None, tenant: str) -> in
 def of_threads(conn: Connection, ids: Sequence[Any]) -> int:
     """Return the size of threads with all that belongs to them, as the database stores it."""
     total = 0
-    names = [str(each) for each in ids]
+    texts, packed = [str(each) for each in ids], [packed_id(str(each)) for each in ids]
     values: list[Any]
-    for table in (*_OF_THREADS, *_OF_SAVERS):
-        columns = _columns(conn, table)
-        if not columns:
-            continue
+    for table in (*_OF_THREADS, *_OF_CHECKPOINTS):
+        columns, names = _columns(conn, table), texts if table in _OF_THREADS else packed
         if conn.dialect_name == "sqlite":
             marks = ", ".join("?" * len(names))
             where, values = f"thread_id IN ({marks})", names
@@ -124,8 +122,10 @@ def tables(conn: Connection) -> dict[str, int]:
         # With indexes and what is too long for a row.
         sizes = dict(
             conn.raw.execute(
-                "SELECT relname, pg_total_relation_size(oid) FROM pg_class"
-                " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+                "SELECT (SELECT relname FROM pg_class AS whole"
+                " WHERE whole.oid = coalesce(pg_partition_root(part.oid), part.oid)),"
+                " sum(pg_total_relation_size(oid))::bigint FROM pg_class AS part"
+                " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace GROUP BY 1"
             ).fetchall()
         )
     return {name: size for name, size in sizes.items() if size}

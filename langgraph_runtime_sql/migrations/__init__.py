@@ -7,18 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.schema import CreateIndex, CreateTable
-
-from langgraph_runtime_sql import checkpoint
 from langgraph_runtime_sql.audit import log as audit_log
 from langgraph_runtime_sql.audit import recorder
 from langgraph_runtime_sql.audit import triggers as audit_triggers
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.database.schema import metadata
 from langgraph_runtime_sql.database.sqlite.engine import DIALECT, SqliteEngine
 from langgraph_runtime_sql.database.url import is_postgres
-from langgraph_runtime_sql.errors import DatabaseTooNew
-from langgraph_runtime_sql.migrations import sealed_only, triggers
+from langgraph_runtime_sql.errors import DatabaseTooNew, DatabaseTooOld
+from langgraph_runtime_sql.migrations import sealed_only, tables, triggers
 from langgraph_runtime_sql.migrations.reporting import tell
 from langgraph_runtime_sql.progress import Progress
 from langgraph_runtime_sql.search import filters
@@ -33,7 +29,10 @@ if TYPE_CHECKING:
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 
-HEAD = "0016"
+HEAD = "0100"
+# Before the first release the schema began anew. The last commit with the scripts before that.
+_LAST_COMMIT = "126ac102"
+_FORMER = frozenset(f"{number:04}" for number in range(1, 18))
 _FOLDER = Path(__file__).parent
 
 
@@ -77,7 +76,7 @@ def migrate(url: str, store: SqlStore | None = None) -> None:
 
 
 def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
-    """Bring the database to `HEAD`, including the tables of the savers and the store.
+    """Bring the database to `HEAD`, including the tables of the store.
 
     Args:
         engine: The engine of the database.
@@ -85,6 +84,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
 
     Raises:
         DatabaseTooNew: it is past `HEAD`.
+        DatabaseTooOld: it is from before the first script.
         DatabaseOverloaded: the server cannot be reached.
         DatabaseBusy: another migration, or a session that uses a table, has lasted ten minutes.
     """
@@ -97,10 +97,9 @@ def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
         _create(raw)
     elif found != HEAD:
         _check_known(found)
-        replay(raw)
+        replay(raw, HEAD)
     triggers.ensure(raw)
     audit_triggers.ensure(raw)
-    checkpoint.ensure_schema(raw)
     store.ensure_schema(raw)
     sealed_only.ensure(raw)
 
@@ -114,7 +113,7 @@ def _upgrade_postgres(engine: Any, store: SqlStore) -> None:
             postgres.create(raw, HEAD)
         elif found != HEAD:
             _check_known(found)
-            replay_postgres(engine)
+            replay_postgres(engine, HEAD)
         postgres.ensure_others(raw, store)
 
 
@@ -133,10 +132,8 @@ def _create(raw: sqlite3.Connection) -> None:
     Importing Alembic would double the time to the first answer.
     """
     raw.execute("BEGIN IMMEDIATE")
-    for table in metadata.sorted_tables:
-        raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
-        for index in sorted(table.indexes, key=lambda index: str(index.name)):
-            raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
+    for statement in tables.creating(DIALECT):
+        raw.execute(statement)
     raw.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
     raw.execute("INSERT INTO alembic_version VALUES (?)", (HEAD,))
     raw.execute("COMMIT")
@@ -148,6 +145,12 @@ def scripts() -> frozenset[str]:
 
 
 def _check_known(found: str) -> None:
+    if found in _FORMER:
+        raise DatabaseTooOld(
+            f"The database is at revision {found}, from before the first release, which this version "
+            f"cannot read. Commit {_LAST_COMMIT} can: serve it with that, or copy what you need through "
+            "its API into a new database."
+        )
     if found not in scripts():
         raise DatabaseTooNew(
             f"The database is at revision {found}, which this version does not know "
@@ -155,7 +158,7 @@ def _check_known(found: str) -> None:
         )
 
 
-def replay(raw: sqlite3.Connection, to: str = HEAD) -> None:
+def replay(raw: sqlite3.Connection, to: str) -> None:
     """Run the pending scripts on the file, in one transaction.
 
     Args:
@@ -180,7 +183,7 @@ def replay(raw: sqlite3.Connection, to: str = HEAD) -> None:
         _upgrade(connection, "BEGIN IMMEDIATE", to, applied)
 
 
-def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
+def replay_postgres(engine: "PostgresEngine", to: str) -> None:
     """Run the pending scripts on the Postgres database, each in one transaction.
 
     The script's `prepare` does slow work first, outside of transactions, while others use the

@@ -6,29 +6,27 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from psycopg import sql
-from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql.audit import triggers as audit_triggers
-from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, try_lock
-from langgraph_runtime_sql.database.schema import metadata
+from langgraph_runtime_sql.database.schema import metadata, partitions
 from langgraph_runtime_sql.errors import DatabaseBusy
-from langgraph_runtime_sql.migrations import functions, sealed_only, triggers
+from langgraph_runtime_sql.migrations import functions, sealed_only, tables, triggers
 from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import row_security
 
 _KEY = 7_214_880_110
 
-# Our tables and langgraph's; the database may hold other tables, too.
+# Our tables and those of langgraph's stores; the database may hold other tables, too.
 _BROKEN = """
     SELECT named.relname, named.relname ~ '_cc(new|old)[0-9]*$'
     FROM pg_index AS built
     JOIN pg_class AS named ON named.oid = built.indexrelid
     JOIN pg_class AS owner ON owner.oid = built.indrelid
     WHERE NOT built.indisvalid AND owner.relnamespace = current_schema()::regnamespace
-        AND (owner.relname = ANY (%(tables)s) OR owner.relname ~ '^(checkpoint|store|run_writes)')
+        AND (owner.relname = ANY (%(tables)s) OR owner.relname ~ '^store')
     ORDER BY 1
 """
 
@@ -71,13 +69,8 @@ def revision(raw: Raw) -> str | None:
 def create(raw: Raw, head: str) -> None:
     """Create the schema in an empty database."""
     with raw.transaction():
-        for table in metadata.sorted_tables:
-            raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
-            for index in sorted(table.indexes, key=lambda index: str(index.name)):
-                # The schema states the conditions of partial indexes for SQLite only.
-                where = index.dialect_options["sqlite"]["where"]
-                index.dialect_options["postgresql"]["where"] = where
-                raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
+        for statement in tables.creating(DIALECT):
+            raw.execute(statement)
         raw.execute(
             "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
             " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
@@ -86,9 +79,8 @@ def create(raw: Raw, head: str) -> None:
 
 
 def ensure_others(raw: Raw, store: SqlStore) -> None:
-    """Update what has no revision: functions, triggers, langgraph's tables and policies."""
+    """Update what has no revision: functions, triggers, the store's tables and policies."""
     lock_wait.transaction(raw, partial(_ensure_ours, raw))
-    checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     row_security.ensure(raw)
     sealed_only.ensure_postgres(raw)
@@ -103,7 +95,8 @@ def _ensure_ours(raw: Raw) -> None:
 
 def mend_indexes(raw: Raw) -> None:
     """Rebuild the indexes whose build was interrupted; Postgres does not use them."""
-    broken = raw.execute(_BROKEN, {"tables": [table.name for table in metadata.sorted_tables]})
+    ours = [name for each in metadata.sorted_tables for name in (each.name, *partitions(each))]
+    broken = raw.execute(_BROKEN, {"tables": ours})
     for name, is_copy in broken.fetchall():
         # REINDEX builds a copy, and leaves it behind if it is interrupted.
         statement = "DROP INDEX CONCURRENTLY {}" if is_copy else "REINDEX INDEX CONCURRENTLY {}"

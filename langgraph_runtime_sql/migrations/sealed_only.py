@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
-from langgraph_runtime_sql.checkpoint import PLAIN_METADATA, VALUES
+from langgraph_runtime_sql.checkpoint import VALUES
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import metadata
@@ -21,7 +21,6 @@ MESSAGE = (
     "All rows of this database are encrypted, and this one is not: set LANGGRAPH_AES_KEY to the key "
     "of its servers"
 )
-_PLAIN_NAMES = ", ".join(f"'{name}'" for name in sorted({*PLAIN_METADATA, SEALED}))
 
 
 class Guarded(NamedTuple):
@@ -64,15 +63,9 @@ def guarded(dialect_name: str) -> Iterator[Guarded]:
     first = "substr({row}.events, 1, 1)" if is_sqlite else "substring({row}.events FOR 1)"
     sealed = "x'01'" if is_sqlite else r"'\x01'"
     yield Guarded("event_segments", "events", f"{first} <> {sealed}")
-    for values in VALUES[dialect_name]:
-        column = f"{{row}}.{values.value}"
-        is_plain = f"{column} IS NOT NULL AND coalesce({{row}}.type, '') NOT LIKE '%+sealed'"
-        yield Guarded(values.table, values.value, is_plain, "type")
-    if is_sqlite:
-        yield Guarded("checkpoints", "metadata", _ABOUT_IN_SQLITE)
-    else:
-        yield Guarded("checkpoints", "metadata", _ABOUT_IN_POSTGRES)
-        yield Guarded("checkpoints", "checkpoint", _INLINE)
+    for table in VALUES:
+        is_plain = "{row}.value IS NOT NULL AND coalesce({row}.type, '') NOT LIKE '%+sealed'"
+        yield Guarded(table.name, "value", is_plain, "type")
 
 
 # The version byte of an envelope is 1, so that its base64 begins with one of these.
@@ -91,19 +84,6 @@ def _document_in_postgres(column: str) -> str:
     return f"""({value} IS NOT NULL AND {value} NOT IN ('{{{{}}}}', '[]')
         AND NOT {_envelope_in_postgres(value)})"""
 
-
-_ABOUT_IN_SQLITE = f"""EXISTS (
-    SELECT 1 FROM json_each(CAST({{row}}.metadata AS TEXT)) AS entry
-    WHERE entry.key NOT IN ({_PLAIN_NAMES})
-        OR entry.key = '{SEALED}' AND entry.value NOT GLOB 'A[Q-Za-f]*'
-)"""
-_ABOUT_IN_POSTGRES = f"""(
-    {{row}}.metadata - ARRAY[{_PLAIN_NAMES}] <> '{{{{}}}}'
-    OR {{row}}.metadata ? '{SEALED}' AND NOT {_envelope_in_postgres("{row}.metadata")}
-)"""
-# True marks a snapshot, whose value is a blob.
-_INLINE = """jsonb_path_exists({row}.checkpoint,
-    '$.channel_values.* ? (@.type() != "null" && !(@.type() == "boolean" && @ == true))')"""
 
 _FUNCTION = f"""
 CREATE OR REPLACE FUNCTION {_NAME}() RETURNS trigger LANGUAGE plpgsql AS $$

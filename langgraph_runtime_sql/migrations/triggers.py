@@ -15,8 +15,6 @@ BEGIN
 END
 """
 
-_PERIOD = f"floor(extract(epoch FROM updated_at) / {PERIOD_SECONDS})"
-
 _FUNCTION = f"""
 CREATE OR REPLACE FUNCTION {_NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -33,21 +31,6 @@ WHEN (floor(extract(epoch FROM NEW.updated_at) / {PERIOD_SECONDS})
 EXECUTE FUNCTION {_NAME}()
 """
 
-# Older processes write labels without a period. SQLite has no such processes: a migration owns
-# the file.
-_FILL = "label_periods"
-_FILL_FUNCTION = f"""
-CREATE OR REPLACE FUNCTION {_FILL}() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    SELECT {_PERIOD} INTO NEW.period FROM threads WHERE thread_id = NEW.thread_id;
-    RETURN NEW;
-END $$
-"""
-_FILL_IN_POSTGRES = f"""
-CREATE TRIGGER {_FILL} BEFORE INSERT ON thread_labels FOR EACH ROW
-WHEN (NEW.period IS NULL) EXECUTE FUNCTION {_FILL}()
-"""
-
 
 def ensure(raw: Any) -> None:
     """Create the missing triggers through a driver's connection to SQLite."""
@@ -55,9 +38,7 @@ def ensure(raw: Any) -> None:
 
 
 def ensure_postgres(raw: Any) -> None:
-    """Create the missing triggers in Postgres, also the one that completes older processes' rows.
-
-    A migration creates them in the transaction that adds the column; it fills earlier rows later.
+    """Create the missing triggers in Postgres.
 
     Args:
         raw: The driver's connection, in a transaction.
@@ -65,9 +46,6 @@ def ensure_postgres(raw: Any) -> None:
     raw.execute(_FUNCTION)
     if not _is_known(raw, _NAME):
         raw.execute(_IN_POSTGRES)
-    raw.execute(_FILL_FUNCTION)
-    if not _is_known(raw, _FILL):
-        raw.execute(_FILL_IN_POSTGRES)
 
 
 def _is_known(raw: Any, name: str) -> bool:

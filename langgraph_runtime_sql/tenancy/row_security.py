@@ -12,6 +12,12 @@ from psycopg import sql
 
 from langgraph_runtime_sql.database.postgres.engine import Raw
 from langgraph_runtime_sql.database.postgres.lock_wait import concurrently, transaction
+from langgraph_runtime_sql.database.schema import (
+    partitions,
+    run_writes,
+    thread_checkpoints,
+    thread_writes,
+)
 
 _EVERYTHING = "(SELECT current_setting('threadhold.everything', true)) = 'on'"
 # After a transaction a setting is the empty text, which names no tenant.
@@ -24,9 +30,9 @@ _OF_NAMESPACE = (
     f"CASE WHEN {_EVERYTHING} THEN true ELSE split_part(prefix, '.', 1) = {_NAMESPACE} END"
 )
 # A look-up of one thread for each row. A subquery with EXISTS might read all threads.
-_UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
-_OF_THREAD = f"""CASE WHEN {_EVERYTHING} THEN true WHEN THIS.thread_id ~ '{_UUID}' THEN (
-    SELECT tenant FROM threads WHERE threads.thread_id = THIS.thread_id::uuid
+# Only ids that are no UUIDs are longer than 16 bytes.
+_OF_THREAD = f"""CASE WHEN {_EVERYTHING} THEN true WHEN octet_length(THIS.thread_id) = 16 THEN (
+    SELECT tenant FROM threads WHERE threads.thread_id = encode(THIS.thread_id, 'hex')::uuid
 ) = {_TENANT} END"""
 # The server creates these for its graphs. Every tenant may read them, and none may change them.
 _SYSTEMS = f"{_TENANT} IS NOT NULL AND tenant IS NULL AND metadata ->> 'created_by' = 'system'"
@@ -65,11 +71,10 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
     **dict.fromkeys(("assistants", "assistant_versions"), _OWN_OR_SYSTEMS),
     "tenant_keys": (*_for_all(_OF_TENANT), ("shared", "SELECT", _WITHOUT_TENANT)),
     **{
-        table: _for_all(_OF_THREAD.replace("THIS", table))
-        for table in (
-            *("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
-            *("checkpoint_parts", "run_writes"),
-        )
+        name: _for_all(_OF_THREAD.replace("THIS", name))
+        for table in (thread_checkpoints, thread_writes, run_writes)
+        # A query that names a partition passes by the policies of the whole table.
+        for name in (table.name, *partitions(table))
     },
     **dict.fromkeys(("store", "store_vectors"), _for_all(_OF_NAMESPACE)),
 }

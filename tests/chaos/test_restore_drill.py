@@ -49,5 +49,6 @@ def test_restored_backup_has_every_thread_and_no_findings(victim: Victim, tmp_pa
         tmp_path / "restored.db", "SELECT CAST(thread_id AS TEXT) FROM threads"
     )
     assert {row[0] for row in rows} == set(threads)
-    [(count,)] = databases.execute(tmp_path / "restored.db", "SELECT count(*) FROM checkpoints")
+    counted = "SELECT count(*) FROM thread_checkpoints"
+    [(count,)] = databases.execute(tmp_path / "restored.db", counted)
     assert count > 0

@@ -10,7 +10,10 @@ from langgraph_runtime_sql.checkpoint import Checkpointer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.runtime import current
 
-TABLES = ("threads", "thread_labels", "runs", "crons", "checkpoints", "checkpoint_blobs", "store")
+TABLES = (
+    *("threads", "thread_labels", "runs", "crons", "store"),
+    *("thread_checkpoints", "thread_writes"),
+)
 
 
 class Input(TypedDict, total=False):

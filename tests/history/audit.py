@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
+
+from langgraph_runtime_sql import patches
+from langgraph_runtime_sql.checkpoint import reading
 
 _INSTALL = """
 CREATE TABLE history_audit (
@@ -27,7 +30,11 @@ CREATE TABLE history_audit (
     cancelled BOOLEAN NOT NULL DEFAULT false,
     channel TEXT,
     tag TEXT,
-    strategy TEXT
+    strategy TEXT,
+    id BYTEA,
+    base BYTEA,
+    kind TEXT,
+    value BYTEA
 );
 
 CREATE FUNCTION history_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -52,24 +59,26 @@ ON runs FOR EACH ROW EXECUTE FUNCTION history_run();
 
 CREATE FUNCTION history_checkpoint() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    INSERT INTO history_audit (what, thread, run, attempt)
-    VALUES ('checkpoint', NEW.thread_id, NEW.metadata ->> 'run_id',
-        (NEW.metadata ->> 'run_attempt')::integer);
+    INSERT INTO history_audit (what, thread, id, base, kind, value)
+    VALUES ('checkpoint', encode(NEW.thread_id, 'hex')::uuid::text,
+        convert_to(NEW.checkpoint_ns, 'UTF8') || '\\x00' || NEW.checkpoint_id,
+        convert_to(NEW.checkpoint_ns, 'UTF8') || '\\x00' || NEW.base_id, NEW.type, NEW.value);
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER history_checkpoint AFTER INSERT OR UPDATE
-ON checkpoints FOR EACH ROW EXECUTE FUNCTION history_checkpoint();
+-- An update makes a patch against another base of the same bytes.
+CREATE TRIGGER history_checkpoint AFTER INSERT
+ON thread_checkpoints FOR EACH ROW EXECUTE FUNCTION history_checkpoint();
 
 CREATE FUNCTION history_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     INSERT INTO history_audit (what, thread, channel)
-    VALUES ('write', NEW.thread_id, NEW.channel);
+    VALUES ('write', encode(NEW.thread_id, 'hex')::uuid::text, NEW.channel);
     RETURN NULL;
 END $$;
 
 CREATE TRIGGER history_write AFTER INSERT OR UPDATE
-ON checkpoint_writes FOR EACH ROW EXECUTE FUNCTION history_write();
+ON thread_writes FOR EACH ROW EXECUTE FUNCTION history_write();
 """
 
 
@@ -123,5 +132,17 @@ def install(dsn: str) -> None:
 
 def changes(dsn: str) -> list[Change]:
     """Return the recorded changes, in order."""
-    with psycopg.connect(dsn, row_factory=class_row(Change)) as raw:
-        return raw.execute("SELECT * FROM history_audit ORDER BY number").fetchall()
+    with psycopg.connect(dsn, row_factory=dict_row) as raw:
+        found = raw.execute("SELECT * FROM history_audit ORDER BY number").fetchall()
+    plain: dict[tuple[str, bytes], bytes] = {}
+    for each in found:
+        key, base, kind, value = (each.pop(name) for name in ("id", "base", "kind", "value"))
+        if each["what"] == "checkpoint":
+            if kind != reading.KIND:
+                value = patches.expanded(
+                    value, None if base is None else plain[each["thread"], base]
+                )
+            plain[each["thread"], key] = value
+            about, _ = reading.unpacked(value)
+            each |= {"run": about.get("run_id"), "attempt": about.get("run_attempt")}
+    return [Change(**each) for each in found]

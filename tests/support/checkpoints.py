@@ -5,19 +5,21 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from langgraph._internal import _serde
 from langgraph.checkpoint.serde import _msgpack
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 
 from langgraph_runtime_sql import json_codec, migrations
-from langgraph_runtime_sql.checkpoint import serialization
+from langgraph_runtime_sql.checkpoint import VALUES, examination, serialization
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events.bus import Bus
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.process import configuration, running
@@ -134,3 +136,20 @@ async def change_run(db: database.Database, run_id: str, **values: object) -> No
         )
     )
     assert changed == 1
+
+
+def stored_rows(conn: Connection, thread_id: str | None = None) -> dict[str, list[Row]]:
+    """Return the rows of checkpoints, of one thread or of all, by table in the order of their keys."""
+    return {
+        table.name: conn.fetchall(
+            select(table)
+            .where(*(() if thread_id is None else (table.c.thread_id == thread_id,)))
+            .order_by(*table.primary_key.columns)
+        )
+        for table in VALUES
+    }
+
+
+def damage(conn: Connection, thread_id: str) -> list[Any]:
+    """Return what is wrong with the stored checkpoints of a thread, and writes onto nothing."""
+    return [*examination.broken(conn, thread_id), *examination.writes_onto_nothing(conn)]

@@ -170,7 +170,8 @@ def tables(path: Path) -> list[str]:
 
 _TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
-    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+    "postgresql": """SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition
+        AND relnamespace = 'public'::regnamespace""",
 }
 
 

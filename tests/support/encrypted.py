@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID, uuid4
 
+from langgraph_runtime_sql.checkpoint import VALUES
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from tests.support import databases, runtime
@@ -44,8 +45,5 @@ async def said(thread_id: UUID) -> str:
 
 def texts(path: Path) -> str:
     """Return every row of the tables with documents."""
-    tables = ["threads", "runs", "crons", "store", "checkpoints", "run_writes", "event_segments"]
-    tables += (
-        ["writes"] if databases.kind() == "sqlite" else ["checkpoint_blobs", "checkpoint_writes"]
-    )
+    tables = "threads", "runs", "crons", "store", "event_segments", *(each.name for each in VALUES)
     return repr([databases.execute(path, f"SELECT * FROM {table}") for table in tables])

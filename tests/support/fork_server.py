@@ -29,9 +29,9 @@ from typing import Any
 LIBRARIES = (
     *("langchain_core.messages", "langchain_core.runnables", "langchain_core.load"),
     *("langgraph.graph", "langgraph.pregel", "langgraph.pregel.remote", "langgraph.func"),
-    *("langgraph.checkpoint.sqlite", "langgraph.store.sqlite", "langgraph_sdk", "langsmith.client"),
+    *("langgraph.checkpoint.base", "langgraph.store.sqlite", "langgraph_sdk", "langsmith.client"),
     *("sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "psycopg"),
-    *("langgraph.checkpoint.postgres", "langgraph.store.postgres", "pydantic_settings"),
+    *("langgraph.store.postgres", "pydantic_settings"),
     *("starlette.applications", "starlette.middleware.cors", "starlette.testclient"),
     *("uvicorn.config", "uvicorn.protocols.http.httptools_impl", "websockets.server", "httpx"),
     *("numpy", "rich.console", "structlog.stdlib", "prometheus_client", "requests", "psutil"),

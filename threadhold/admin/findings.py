@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from langgraph_runtime_sql import checkpoint, effects
+from langgraph_runtime_sql.checkpoint import examination
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     Sealed,
@@ -114,8 +115,7 @@ def examine(conn: Connection, *, served: bool, report: Report = ignore) -> list[
         _webhooks(conn),
         _effects(conn, served=served),
         _checkpoints(conn),
-        _parts(conn, report),
-        _order(conn, report),
+        _chains(conn, report),
         _segments(conn),
         _plain(conn),
     )
@@ -292,59 +292,36 @@ def _disable(conn: Connection, row: Row) -> None:
 
 
 def _checkpoints(conn: Connection) -> Iterator[Finding]:
-    orphans = checkpoint.run(
-        conn,
-        "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM {writes} "
-        "UNION SELECT thread_id FROM run_writes UNION SELECT thread_id FROM checkpoint_parts "
-        "EXCEPT SELECT CAST(thread_id AS TEXT) FROM threads",
-    ).fetchall()
-    for (thread_id,) in orphans:
+    for thread_id in examination.without_thread(conn):
         yield Finding(
             "checkpoint",
-            str(thread_id),
+            thread_id,
             "its thread is missing",
             "delete it",
             partial(checkpoint.delete_thread, thread_id=thread_id),
         )
 
 
-def _parts(conn: Connection, report: Report) -> Iterator[Finding]:
-    """Look for parts of checkpoints that are missing, and for those that nothing refers to."""
-    found = checkpoint.run(conn, "SELECT DISTINCT thread_id FROM checkpoint_parts").fetchall()
-    for done, (thread_id,) in enumerate(found, 1):
+def _chains(conn: Connection, report: Report) -> Iterator[Finding]:
+    """Look for checkpoints that cannot be put together, and writes onto none."""
+    found = checkpoint.thread_ids(conn)
+    for done, thread_id in enumerate(found, 1):
         report(Progress("Examining checkpoints", done, len(found), "threads"))
-        missing, unused = checkpoint.examine_parts(conn, thread_id)
-        if missing:
+        for (ns, checkpoint_id), why in examination.broken(conn, thread_id):
             yield Finding(
                 "checkpoint",
-                str(thread_id),
-                f"{missing} parts of its checkpoints are missing",
-                "restore a backup, or delete the thread",
+                f"{thread_id}/{ns}/{checkpoint_id}" if ns else f"{thread_id}/{checkpoint_id}",
+                why,
+                "restore a backup, or continue from another checkpoint",
             )
-        # Below a missing part are others that only seem to be unused.
-        elif unused:
-            yield Finding(
-                "checkpoint",
-                str(thread_id),
-                f"no checkpoint refers to {unused} of its parts",
-                "delete them",
-                partial(checkpoint.free_parts, thread_id=thread_id),
-            )
-
-
-def _order(conn: Connection, report: Report) -> Iterator[Finding]:
-    after: str | None = ""
-    while after is not None:
-        report(Progress("Examining the order of writes", 0, 0))
-        found, after = checkpoint.unordered_threads(conn, after)
-        for thread_id in found:
-            yield Finding(
-                "thread",
-                thread_id,
-                "results of parallel tasks were stored without their order by an older version, so "
-                "they may stand in another order than in the run",
-                "nobody knows the order: continue from an earlier checkpoint, or delete the thread",
-            )
+    for place in examination.writes_onto_nothing(conn):
+        yield Finding(
+            "checkpoint",
+            "/".join(each for each in place if each),
+            "what tasks have written onto it remains, but it is missing",
+            "delete that",
+            partial(checkpoint.delete, gone=[place]),
+        )
 
 
 def _segments(conn: Connection) -> Iterator[Finding]:

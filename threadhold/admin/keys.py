@@ -11,8 +11,7 @@ from typing import Any
 from sqlalchemy import Table, func, select, tuple_, type_coerce
 
 from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.checkpoint.resealing import changes
-from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.checkpoint.resealing import changes, threads_after
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import (
@@ -274,21 +273,15 @@ def _has_table(conn: Connection, name: str) -> bool:
     asked = (
         "SELECT count(*) FROM sqlite_master WHERE name = ?"
         if conn.dialect_name == "sqlite"
-        else "SELECT count(*) FROM pg_class WHERE oid = to_regclass(?)"
+        else "SELECT count(*) FROM pg_class WHERE oid = to_regclass(%s)"
     )
-    return bool(run(conn, asked, (name,)).fetchone()[0])
+    return bool(conn.raw.execute(asked, (name,)).fetchone()[0])
 
 
 def _threads(refused: Refused, conn: Connection, after: Any) -> tuple[int, Any]:
-    kind = "" if conn.dialect_name == "sqlite" else ' COLLATE "C"'
-    found = run(
-        conn,
-        f"SELECT DISTINCT thread_id{kind} FROM checkpoints WHERE thread_id{kind} > ?"
-        " ORDER BY 1 LIMIT ?",
-        (after or "", THREADS),
-    ).fetchall()
-    count = sum(refused.stays(step) for (each,) in found for step in changes(conn, each))
-    return count, found[-1][0] if len(found) == THREADS else None
+    found = threads_after(conn, after, THREADS)
+    count = sum(refused.stays(step) for each in found for step in changes(conn, each))
+    return count, found[-1] if len(found) == THREADS else None
 
 
 def _events(refused: Refused, conn: Connection, after: Any) -> tuple[int, Any]:

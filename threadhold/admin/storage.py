@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql.checkpoint import retention
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import threads
+from langgraph_runtime_sql.database.schema import packed_id, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.limits import stored_count
 from langgraph_runtime_sql.ops.threads.retention import at_rest
@@ -22,7 +22,7 @@ from threadhold.admin.findings import OpenDatabase
 # Threads in one transaction.
 PAGE = 100
 # What `retention.thin` changes.
-_COPIED = ("checkpoints", "writes", "run_writes", "checkpoint_parts")
+_COPIED = ("thread_checkpoints", "thread_writes", "run_writes")
 _c = threads.c
 _NEXT = Prepared(
     select(_c.thread_id, _c.tenant, _c.metadata)
@@ -137,7 +137,7 @@ def _copied(conn: Connection, thread_id: Any) -> Iterator[None]:
     """
     for table in _COPIED:
         copy = f"CREATE TEMP TABLE {table} AS SELECT * FROM main.{table} WHERE thread_id = ?"
-        conn.raw.execute(copy, (str(thread_id),))
+        conn.raw.execute(copy, (packed_id(str(thread_id)),))
     yield
     for table in _COPIED:
         conn.raw.execute(f"DROP TABLE temp.{table}")

@@ -7,7 +7,6 @@ from urllib.parse import quote
 import click
 
 from threadhold.cli.audit import audit
-from threadhold.cli.compact import compact
 from threadhold.cli.effects import effects
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.keys import use_keys
@@ -240,7 +239,6 @@ ALL = (
     backup,
     restore,
     doctor,
-    compact,
     storage,
     audit,
     tenant,

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Column
 
 from langgraph_runtime_sql.database.postgres.connection import DIALECT as POSTGRES
+from langgraph_runtime_sql.database.schema import AnyId
 from langgraph_runtime_sql.database.sqlite.engine import DIALECT as SQLITE
 from threadhold.move import canonical
 from threadhold.move.canonical import Json, Unstorable
@@ -35,7 +36,9 @@ class Field:
         # JSON stays text, so that no number changes its form.
         self.into = f"%s::{kind}" if self._is_json else "%s"
         self.out = quoted(self.name) + ("::text" if self._is_json else "")
-        read = column.type.dialect_impl(SQLITE).result_processor(SQLITE, None)
+        # Both databases hold the same bytes of such an id.
+        same = isinstance(column.type, AnyId)
+        read = None if same else column.type.dialect_impl(SQLITE).result_processor(SQLITE, None)
         self._read = _json if self._is_json else read or _same
         self._check = _check_of(kind)
 

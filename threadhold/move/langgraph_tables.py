@@ -1,11 +1,11 @@
-"""Tables of langgraph's savers and stores in Postgres, with their names in SQLite."""
+"""Tables of langgraph's stores in Postgres."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, DateTime, Float, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import Column, DateTime, Float, LargeBinary, MetaData, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
@@ -29,31 +29,6 @@ class _StoreDate(TypeDecorator[datetime]):
 def _key(*names: str) -> list[Column[Any]]:
     return [Column(name, Text, primary_key=True) for name in names]
 
-
-def _write(value: Column[Any]) -> list[Column[Any]]:
-    return [
-        Column("idx", Integer, primary_key=True),
-        Column("task_path", Text),
-        Column("channel", Text),
-        Column("type", Text),
-        value,
-    ]
-
-
-writes = Table(
-    "checkpoint_writes",
-    _metadata,
-    *_key("thread_id", "checkpoint_ns", "checkpoint_id", "task_id"),
-    *_write(Column("blob", LargeBinary, nullable=False, info={"source": "value"})),
-    info={"source": "writes"},
-)
-
-run_writes = Table(
-    "run_writes",
-    _metadata,
-    *_key("run_id", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id"),
-    *_write(Column("blob", LargeBinary, info={"source": "value"})),
-)
 
 store = Table(
     "store",

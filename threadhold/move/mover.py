@@ -11,9 +11,8 @@ from langgraph_runtime_sql.store import postgres_rows
 from langgraph_runtime_sql.tenancy import row_security
 from threadhold.move import source, target
 from threadhold.move.canonical import Checksum
-from threadhold.move.checkpoints import CheckpointPart
 from threadhold.move.errors import MoveFailed, MoveFinished, MoveRefused, Unmovable
-from threadhold.move.langgraph_tables import VectorPart, run_writes, store, writes
+from threadhold.move.langgraph_tables import VectorPart, store
 from threadhold.move.part import Entry, Part, Row, TablePart, describe_key, first_line
 from threadhold.move.schema import Schema
 from threadhold.move.source import Source
@@ -92,8 +91,7 @@ class _Move:
         self.schemas, self.report = schemas, report
         self.tables = [TablePart(table) for schema in schemas for table in schema.tables]
         vectors = VectorPart()
-        others: list[Part] = [CheckpointPart(), *map(TablePart, (writes, run_writes, store))]
-        self.all_parts: list[Part] = [*self.tables, *others, vectors]
+        self.all_parts: list[Part] = [*self.tables, TablePart(store), vectors]
         self.parts = [part for part in self.all_parts if opened_source.has(part.source)]
         self.dimensions = (
             vectors.dimensions(opened_source.raw) if opened_source.has(vectors.source) else None
@@ -119,8 +117,7 @@ class _Move:
             if part in self.parts:
                 self.target.advance_sequences(part.name, self.source.last_number(part.source))
         self.target.finish(self.parts)
-        # The checkpoints have brought the content of their parts.
-        known = {part.source for part in self.all_parts} | {"checkpoint_parts"}
+        known = {part.source for part in self.all_parts}
         known |= {schema.versions for schema in self.schemas}
         return Moved(
             {part.name: stages[part.name].count for part in self.parts},

@@ -10,6 +10,7 @@ import psycopg
 from psycopg.types.json import set_json_loads
 from sqlalchemy import Table
 
+from langgraph_runtime_sql.database.schema import unpacked_id
 from threadhold.move import canonical
 from threadhold.move.canonical import Unstorable
 from threadhold.move.field import Field, quoted
@@ -164,7 +165,8 @@ def streamed(target: Target, statement: str, **options: Any) -> Iterator[Any]:
 
 def describe_key(values: Iterable[Any]) -> str:
     """Join the columns of a key for messages."""
-    return " / ".join(str(value) for value in values if value != "")
+    texts = (unpacked_id(value) if isinstance(value, bytes) else str(value) for value in values)
+    return " / ".join(each for each in texts if each)
 
 
 def first_line(error: Exception) -> str:

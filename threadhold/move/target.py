@@ -127,7 +127,7 @@ class Target:
         """Return the progress of each part by its name."""
         rows = self.raw.execute("SELECT name, count, checksum, moved, after::text FROM move_parts")
         return {
-            name: Stage(count, checksum, moved, None if after is None else tuple(json.loads(after)))
+            name: Stage(count, checksum, moved, None if after is None else _key(after))
             for name, count, checksum, moved, after in rows
         }
 
@@ -135,7 +135,7 @@ class Target:
         """Store the progress of a part, in the caller's transaction."""
         self.raw.execute(
             "UPDATE move_parts SET moved = %s, after = %s::jsonb WHERE name = %s",
-            (stage.moved, json.dumps(stage.after), name),
+            (stage.moved, json.dumps(stage.after, default=_as_json), name),
         )
 
     def advance_sequences(self, table: str, last: int) -> None:
@@ -209,3 +209,13 @@ def opened(url: str) -> Iterator[Target]:
 def _release(ownership: PostgresOwnership) -> None:
     with suppress(psycopg.Error):
         ownership.release()
+
+
+def _as_json(value: bytes) -> dict[str, str]:
+    """Return the bytes of an id as JSON."""
+    return {"bytes": value.hex()}
+
+
+def _key(text: str) -> Key:
+    """Return the key that `save_progress` has stored."""
+    return tuple(json.loads(text, object_hook=lambda found: bytes.fromhex(found["bytes"])))

@@ -3,17 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer, _msgpack_ext_hook_to_json
+
 from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.checkpoint import VALUES, sealing
-from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
+from langgraph_runtime_sql.checkpoint import VALUES, reading
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import Sealed, metadata
+from langgraph_runtime_sql.database.schema import (
+    AnyId,
+    Sealed,
+    metadata,
+    thread_checkpoints,
+    unpacked_id,
+)
 from langgraph_runtime_sql.encryption import documents, envelope, keys
 from langgraph_runtime_sql.encryption.documents import Place
 from langgraph_runtime_sql.encryption.keys import KeyErased, TenantKeys
 from langgraph_runtime_sql.events import dictionaries
 
 Row = dict[str, Any]
+# To JSON, so that no class of a graph is imported.
+_SERDE = JsonPlusSerializer(__unpack_ext_hook__=_msgpack_ext_hook_to_json)
 
 
 class Opening:
@@ -28,7 +37,8 @@ class Opening:
         self._conn = conn
         self._tenant = tenant
         self._keys = TenantKeys()
-        self._values = {each.table: each.value for each in VALUES[conn.dialect_name]}
+        self._values = {each.name for each in VALUES}
+        self._reader: reading.Reader | None = None
 
     def check(self) -> None:
         """Check that the configured master keys open the database.
@@ -52,9 +62,7 @@ class Opening:
             row["events"] = self._events(row)
             row["size"] = len(row["events"])
         if table in self._values:
-            self._typed(row, self._values[table])
-        if table == "checkpoints":
-            self._metadata(row)
+            self._value(table, row)
 
     def _documents(self, table: str, row: Row) -> None:
         for column in metadata.tables[table].columns:
@@ -83,23 +91,27 @@ class Opening:
         except KeyErased:
             return envelope.PLAIN
 
-    def _typed(self, row: Row, name: str) -> None:
-        if row["type"] is None or row[name] is None:
+    def _value(self, table: str, row: Row) -> None:
+        """Replace a value of a checkpoint, which may be a patch against another one, by its JSON."""
+        ids = [c.name for c in metadata.tables[table].columns if isinstance(c.type, AnyId)]
+        row.update({name: row[name] and unpacked_id(bytes(row[name])) for name in ids})
+        if row["type"] is None or row["value"] is None:
             return
-        opener = sealing.reading(self._conn, SERIALIZED, row["thread_id"], self._keys)
+        if self._reader is None or self._reader.thread_id != row["thread_id"]:
+            self._reader = reading.Reader(self._conn, row["thread_id"], self._keys)
         try:
-            row["type"], row[name] = opener.plain(row["type"], bytes(row[name]))
+            if table == thread_checkpoints.name:
+                version = self._reader.version(row["checkpoint_ns"], row)
+                about, data = reading.unpacked(version.plain)
+                checkpoint = _SERDE.loads_typed((reading.KIND, data))
+                row["value"] = {"metadata": about, "checkpoint": checkpoint}
+                row["base_id"] = None
+            else:
+                stored = row["type"], bytes(row["value"])
+                row["value"] = _SERDE.loads_typed(self._reader.opener.plain(*stored))
         except KeyErased:
-            row[name] = None
-
-    def _metadata(self, row: Row) -> None:
-        def opened(about: Any) -> Any:
-            try:
-                return sealing.open_metadata(self._conn, row["thread_id"], about, self._keys)
-            except KeyErased:
-                return {}
-
-        row["metadata"] = _converted(row["metadata"], opened)
+            row["value"] = None
+        row["type"] = "json"
 
 
 def _converted(stored: Any, convert: Callable[[Any], Any]) -> Any:

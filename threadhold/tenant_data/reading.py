@@ -21,8 +21,12 @@ from threadhold.tenant_data.rules import Rule
 _PARAMETER = re.compile(r":(\w+)")
 _TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
-    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
+    "postgresql": (
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
+        " AND relnamespace = current_schema()::regnamespace"
+    ),
 }
+_HEX = {"sqlite": "lower(hex(thread_id))", "postgresql": "encode(thread_id, 'hex')"}
 
 
 class Transaction:
@@ -38,11 +42,18 @@ class Transaction:
         self.kind = "sqlite" if isinstance(raw, sqlite3.Connection) else "postgresql"
 
     def execute(self, statement: str, tenant: str) -> Any:
-        """Execute a statement with the parameters `:tenant` and `:label`; return the cursor."""
-        values = {"tenant": tenant, "label": label(tenant)}
-        if self.kind == "sqlite":
-            return self.raw.execute(statement, values)
-        return self.raw.execute(_PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%")), values)
+        """Execute a statement of rules; return the cursor.
+
+        Its parameters are `:tenant` and `:label`; `HEX_OF_ID` stands for the digits of `thread_id`.
+        """
+        return self.raw.execute(*self.written(statement, tenant))
+
+    def written(self, statement: str, tenant: str) -> tuple[str, dict[str, str]]:
+        """Return a statement of rules and its values for the driver; see `execute`."""
+        statement = statement.replace("HEX_OF_ID", _HEX[self.kind])
+        if self.kind != "sqlite":
+            statement = _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
+        return statement, {"tenant": tenant, "label": label(tenant)}
 
     def rules(self, rules: Sequence[Rule]) -> list[Rule]:
         """Return the rules of the tables that the database has, without those that have no rows.
@@ -150,9 +161,7 @@ def rows(transaction: Transaction, rule: Rule, tenant: str) -> Iterator[dict[str
         for row in cursor:
             yield dict(zip(names, row, strict=True))
         return
-    values = {"tenant": tenant, "label": label(tenant)}
-    text = _PARAMETER.sub(r"%(\1)s", query.replace("%", "%%"))
     options: Any = {"name": "exported", "row_factory": psycopg.rows.dict_row}
     with transaction.raw.cursor(**options) as cursor:
-        cursor.execute(text, values)
+        cursor.execute(*transaction.written(query, tenant))
         yield from cursor

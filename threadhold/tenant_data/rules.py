@@ -10,8 +10,9 @@ from typing import Literal
 from threadhold.tables import Tables
 
 TENANT = "tenant = :tenant"
+# The tables of checkpoints hold the bytes of ids; `Transaction.execute` writes their digits.
 OF_THREAD = (
-    "thread_id IN (SELECT CAST(threads.thread_id AS TEXT) FROM threads"
+    "HEX_OF_ID IN (SELECT replace(CAST(threads.thread_id AS TEXT), '-', '') FROM threads"
     " WHERE threads.tenant = :tenant)"
 )
 # Namespaces are joined by periods, and a label holds none.
@@ -72,11 +73,8 @@ RUNTIME: tuple[Rule, ...] = (
     # Dependent tables first: an erase goes in this order.
     Rule("event_segments", TENANT),
     Rule("run_writes", OF_THREAD),
-    Rule("writes", OF_THREAD),
-    Rule("checkpoint_writes", OF_THREAD),
-    Rule("checkpoint_blobs", OF_THREAD),
-    Rule("checkpoint_parts", OF_THREAD),
-    Rule("checkpoints", OF_THREAD),
+    Rule("thread_writes", OF_THREAD),
+    Rule("thread_checkpoints", OF_THREAD),
     # An index of the threads' metadata.
     Rule("thread_labels", TENANT, export=False),
     Rule("runs", TENANT),
@@ -98,9 +96,9 @@ RUNTIME: tuple[Rule, ...] = (
     *(
         Rule(table, NO_ROWS)
         for table in (
-            *("alembic_version", "facts", "checkpoint_migrations"),
-            *("store_migrations", "vector_migrations", "sqlite_sequence"),
+            *("alembic_version", "facts", "store_migrations"),
+            *("vector_migrations", "sqlite_sequence"),
         )
     ),
 )
-"""The rules of the runtime's and langgraph's tables."""
+"""The rules of the runtime's tables and those of langgraph's stores."""

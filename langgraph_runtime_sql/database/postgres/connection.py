@@ -117,6 +117,8 @@ class PostgresConnection(Connection):
         self._limit = limit = Limit.of(seconds, advice)
         # The timeout applies to each statement; cursors call `check_deadline` in between.
         self._do(f"SET LOCAL statement_timeout = '{round(seconds * 1000)}ms'")
+        # The best plan of a search depends on its values.
+        self._do("SET LOCAL plan_cache_mode = auto")
         try:
             yield
         except errors.QueryCanceled as error:

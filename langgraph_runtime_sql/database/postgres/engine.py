@@ -88,6 +88,9 @@ _SET_UP = (
     # Compilation takes longer than our short statements. The planner does not know them to be
     # short: a search stops at the end of its page.
     "SET jit = off",
+    # Our statements find rows by keys, and each value has the same plan. Of a partitioned table
+    # Postgres would plan each call anew, which takes longer than the call.
+    "SET plan_cache_mode = force_generic_plan",
     # A suspended process must not hold its locks forever.
     "SET idle_in_transaction_session_timeout = '10s'",
 )
@@ -98,6 +101,8 @@ _COLLISIONS = (
     errors.DeadlockDetected,
     errors.UniqueViolation,
     errors.ForeignKeyViolation,
+    # What the row builds on has gone: the base of a checkpoint.
+    errors.CheckViolation,
     # The session has lost its prepared statements; a retry prepares them anew.
     errors.InvalidSqlStatementName,
     WriteConflict,

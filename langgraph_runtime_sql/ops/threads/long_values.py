@@ -11,7 +11,6 @@ from uuid import UUID
 from langgraph.channels import BinaryOperatorAggregate, LastValue
 
 from langgraph_runtime_sql import checkpoint, json_codec, runtime
-from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import active
@@ -42,7 +41,7 @@ def columns(
     Raises:
         Unstorable: a list cannot be written as JSON.
     """
-    names = _long_names(values, graph_id) if checkpoint_id and formats.allowed(conn) else []
+    names = _long_names(values, graph_id) if checkpoint_id else []
     if not names or not checkpoint.exists(conn, thread_id, str(checkpoint_id)):
         return {"values": values, "long_values": None}
     return {

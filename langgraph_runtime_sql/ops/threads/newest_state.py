@@ -9,7 +9,7 @@ import structlog
 from langgraph.types import StateSnapshot
 
 from langgraph_runtime_sql import checkpoint, runtime
-from langgraph_runtime_sql.checkpoint.history import Version
+from langgraph_runtime_sql.checkpoint.history import StateVersion as Version
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row

@@ -1,32 +1,29 @@
 """The doctor finds, explains and repairs each known fault."""
 
 import asyncio
-import operator
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from click.testing import CliRunner, Result
-from langgraph.channels.delta import DeltaChannel
-from langgraph.graph import START, StateGraph
-from langgraph.types import Durability
-from sqlalchemy import select
+from sqlalchemy import Table, select
 
 from langgraph_runtime_sql import checkpoint, migrations
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database import database
-from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     assistants,
     crons,
     event_segments,
     runs,
+    thread_checkpoints,
     thread_labels,
+    thread_writes,
     threads,
 )
 from langgraph_runtime_sql.events import dictionaries, log
@@ -281,10 +278,10 @@ async def new_cron() -> UUID:
     return identifier
 
 
-@pytest.mark.parametrize("table", ["checkpoints", "{writes}", "run_writes"])
-async def test_checkpoints_of_a_deleted_thread_are_deleted(path: Path, table: str) -> None:
+@pytest.mark.parametrize("table", checkpoint.VALUES, ids=str)
+async def test_checkpoints_of_a_deleted_thread_are_deleted(path: Path, table: Table) -> None:
     lost = uuid4()
-    async with opened(path) as db:
+    async with opened(path):
         async with runtime.working():
             run = await runtime.start_run(uuid4(), "interrupt", {})
             await runtime.ended(run["run_id"])
@@ -292,51 +289,60 @@ async def test_checkpoints_of_a_deleted_thread_are_deleted(path: Path, table: st
                 run["thread_id"], "interrupt", None, command={"resume": 1}
             )
             await runtime.ended(resumed["run_id"])
-
-        def lose(conn: Connection) -> int:
-            changed: int = checkpoint.run(
-                conn, f"UPDATE {table} SET thread_id = ?", (str(lost),)
-            ).rowcount
-            return changed
-
-        assert await db.write(lose) > 0
+        await change(table.update().values(thread_id=str(lost)))
         result = await examine(path)
         assert found_in(result, "checkpoint", lost, "its thread is missing")
     assert (await examine(path, "--fix")).exit_code == 0
     async with runtime.opened(path) as db:
-        left = f"SELECT * FROM {table}"
-        assert await db.read(lambda conn: checkpoint.run(conn, left).fetchall()) == []
+        assert await db.read(lambda conn: conn.fetchall(select(table))) == []
 
 
-async def with_parts(path: Path, statement: str, *values: Any) -> str:
-    """Make a thread whose checkpoints have parts, and change these; return the thread's id."""
-    async with opened(path) as db:
+async def broken(path: Path, *statements: Any) -> str:
+    """Make a thread with patches in its checkpoints, execute statements, return the thread's id."""
+    async with opened(path):
         async with runtime.working():
             given = {"messages": [{"role": "user", "content": f"{n} " * 300} for n in range(9)]}
             run = await runtime.start_run(uuid4(), "echo", given)
             await runtime.ended(run["run_id"])
-        thread = str(run["thread_id"])
-        await db.write(lambda conn: checkpoint.run(conn, statement, (thread, *values)))
-    return thread
+        await assert_healthy(path)
+        for statement in statements:
+            await change(statement)
+    return str(run["thread_id"])
 
 
-async def test_missing_parts_need_a_backup(path: Path) -> None:
-    newest = "SELECT id FROM checkpoint_parts WHERE type <> 'node' ORDER BY id LIMIT 1"
-    thread = await with_parts(
-        path, f"DELETE FROM checkpoint_parts WHERE thread_id = ? AND id = ({newest})"
+async def test_patches_without_their_base_need_a_backup(path: Path) -> None:
+    first = thread_checkpoints.c.base_id.is_(None)
+    of_first = thread_writes.c.checkpoint_id == (
+        select(thread_checkpoints.c.checkpoint_id).where(first).scalar_subquery()
+    )
+    thread = await broken(
+        path, thread_writes.delete().where(of_first), thread_checkpoints.delete().where(first)
     )
     for arguments in ((), ("--fix",), ()):
         result = await examine(path, *arguments)
-        assert found_in(result, "checkpoint", thread, "1 parts of its checkpoints are missing")
+        assert f"checkpoint {thread}/" in result.output, result.output
+        assert "patched against, is missing" in result.output
+        assert "its parent" in result.output
+        assert "restore a backup" in result.output
+        assert result.exit_code == 1
 
 
-async def test_unused_parts_are_deleted(path: Path) -> None:
-    insert = "INSERT INTO checkpoint_parts (thread_id, id, type, {value}) VALUES (?, ?, ?, ?)"
-    thread = await with_parts(path, insert, b"0" * 16, "leaf", b"unused")
+async def test_damaged_checkpoint_needs_a_backup(path: Path) -> None:
+    whole = thread_checkpoints.update().where(thread_checkpoints.c.base_id.is_(None))
+    thread = await broken(path, whole.values(value=b"(\xb5/\xfd damaged"))
     result = await examine(path)
-    assert found_in(result, "checkpoint", thread, "no checkpoint refers to 1 of its parts")
+    assert f"checkpoint {thread}/" in result.output, result.output
+    assert "is damaged: it cannot be decompressed" in result.output
+
+
+async def test_writes_onto_no_checkpoint_are_deleted(path: Path) -> None:
+    lost = str(uuid4())
+    thread = await broken(path, thread_writes.update().values(checkpoint_id=lost))
+    result = await examine(path)
+    why = "what tasks have written onto it remains"
+    assert found_in(result, "checkpoint", f"{thread}/{lost}", why), result.output
     assert (await examine(path, "--fix")).exit_code == 0
-    assert (await examine(path)).exit_code == 0
+    await assert_healthy(path)
 
 
 @pytest.mark.only("sqlite")  # Postgres enforces its foreign keys.
@@ -517,43 +523,3 @@ async def test_events_without_their_dictionary_are_deleted_and_leave_a_mark(
     async with runtime.opened(path) as db:
         found = await db.read(lambda conn: conn.fetchall(select(event_segments)))
         assert [(row["first"], row["events"]) for row in found] == [(1, None), (2, None)]
-
-
-@pytest.mark.parametrize("durability", ["async", "exit"])
-async def test_threads_whose_parallel_writes_have_no_order_are_named(
-    path: Path, durability: Durability
-) -> None:
-    def append(state: list[str], writes: list[list[str]]) -> list[str]:
-        return [*state, *(each for write in writes for each in write)]
-
-    class State(TypedDict):
-        log: Annotated[list[str], DeltaChannel(append)]
-        plain: Annotated[list[str], operator.add]
-
-    async def ran(channel: str, *edges: tuple[str, str]) -> UUID:
-        def say(state: State) -> dict[str, list[str]]:
-            return {channel: ["said"]}
-
-        builder: Any = StateGraph(State)
-        for name in "ab":
-            builder.add_node(name, say)
-        for edge in edges:
-            builder.add_edge(*edge)
-        graph = builder.compile(checkpointer=checkpoint.Checkpointer())
-        thread = uuid4()
-        await row(Threads.put(None, thread, metadata={}, if_exists="raise"))
-        for text in ("hello", "again"):
-            config = {"configurable": {"thread_id": str(thread)}}
-            await graph.ainvoke({channel: [text]}, config, durability=durability)
-        return thread
-
-    at_once, in_turn = ((START, "a"), (START, "b")), ((START, "a"), ("a", "b"))
-    async with opened(path) as db:
-        parallel = await ran("log", *at_once)
-        others = [await ran("log", *in_turn), await ran("plain", *at_once)]
-        await assert_healthy(path)
-        forget = "UPDATE {writes} SET task_path = ''"
-        await db.write(lambda conn: checkpoint.run(conn, forget))
-    result = await examine(path)
-    assert found_in(result, "thread", parallel, "results of parallel tasks"), result.output
-    assert not any(str(each) in result.output for each in others)

@@ -16,18 +16,15 @@ from langgraph.types import Command, Durability, interrupt
 
 from langgraph_runtime_sql.checkpoint import (
     Checkpointer,
-    compaction,
     copy_thread,
     delete_for_runs,
     delete_thread,
     prune_thread,
 )
-from langgraph_runtime_sql.checkpoint.compaction import Cursor
-from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.request_context import claim
-from tests.support.checkpoints import change_run, runtime_database, start_run
+from tests.support.checkpoints import change_run, runtime_database, start_run, stored_rows
 
 pytestmark = pytest.mark.usefixtures("each_database", "settings")
 
@@ -98,20 +95,9 @@ async def checkpoints(thread: str) -> list[str]:
     return [each.checkpoint["id"] async for each in Checkpointer().alist(at(thread))]
 
 
-async def rows(db: Database, thread: str) -> dict[str, list[tuple[Any, ...]]]:
+async def rows(db: Database, thread: str) -> dict[str, list[Any]]:
     """Return everything that is stored of a thread."""
-
-    def read(conn: Connection) -> dict[str, list[tuple[Any, ...]]]:
-        return {
-            table: run(
-                conn,
-                f"SELECT * FROM {table} WHERE thread_id = ? ORDER BY 1, 2, 3, 4, 5, 6",
-                (thread,),
-            ).fetchall()
-            for table in ("checkpoints", "{writes}", "run_writes")
-        }
-
-    return await db.read(read)
+    return await db.read(lambda conn: stored_rows(conn, thread))
 
 
 # --- pruning ---
@@ -222,11 +208,11 @@ async def test_copy_of_a_thread_is_independent(db: Database, durability: Durabil
         *before["log"],
         "only here",
     ]
-    assert await rows(db, source) == {"checkpoints": [], "{writes}": [], "run_writes": []}
+    assert not any((await rows(db, source)).values())
 
 
 @pytest.mark.parametrize("key", [None, b"0123456789abcdef"], ids=["plain", "encrypted"])
-async def test_copied_and_compacted_threads_keep_the_order_of_parallel_writes(
+async def test_copied_threads_keep_the_order_of_parallel_writes(
     db: Database, key: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from langgraph_api import config
@@ -245,32 +231,8 @@ async def test_copied_and_compacted_threads_keep_the_order_of_parallel_writes(
     source, target = str(uuid4()), str(uuid4())
     await graph.ainvoke({"log": []}, at(source))
     await Checkpointer().acopy_thread(source, target)
-
-    def compact(conn: Connection) -> None:
-        cursor: Cursor | None = Cursor()
-        while cursor is not None:
-            _, cursor = compaction.compact(conn, target, cursor)
-
-    await db.write(compact)
     for thread in (source, target):
         assert (await values(graph, thread))["log"] == [name * 100 for name in names]
-
-
-async def test_copy_does_not_name_its_source(db: Database) -> None:
-    """Metadata of older versions has the id of the thread."""
-    graph = logging_graph(4)
-    await graph.ainvoke({"log": ["hello"]}, at("source") | {"metadata": {"other": "source"}})
-
-    def as_of_an_older_version(conn: Connection) -> None:
-        old = '{"thread_id": "source", "other": "source"}'
-        kind = "BLOB" if conn.dialect_name == "sqlite" else "JSONB"
-        run(conn, f"UPDATE checkpoints SET metadata = CAST(? AS {kind})", (old,))
-
-    await db.write(as_of_an_older_version)
-    await Checkpointer().acopy_thread("source", "target")
-    found = await Checkpointer().aget_tuple(at("target"))
-    assert found is not None
-    assert found.metadata == {"other": "source"}
 
 
 # --- rolling back runs ---
@@ -389,13 +351,11 @@ async def test_deleting_a_run_does_not_change_copies_of_its_thread(db: Database)
 
 @pytest.mark.only("sqlite")  # Postgres plans by the size of its tables.
 async def test_checkpoints_of_a_run_are_found_by_index(db: Database) -> None:
-    from langgraph_runtime_sql.checkpoint.sql import RUN_ID
-
     def plan(conn: Connection) -> str:
-        statement = f"EXPLAIN QUERY PLAN SELECT checkpoint_id FROM checkpoints WHERE {RUN_ID} = 'x'"
-        return str(conn.raw.execute(statement).fetchall())
+        asked = "SELECT checkpoint_id FROM thread_checkpoints WHERE run_id = x'00'"
+        return str(conn.raw.execute(f"EXPLAIN QUERY PLAN {asked}").fetchall())
 
-    assert "USING INDEX ix_checkpoints_run_id" in await db.read(plan)
+    assert "USING INDEX ix_thread_checkpoints_run_id" in await db.read(plan)
 
 
 async def test_checkpoint_operations_share_a_transaction(db: Database) -> None:

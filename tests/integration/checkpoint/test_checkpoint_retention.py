@@ -14,7 +14,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, StateGraph
 from sqlalchemy import update
 
-from langgraph_runtime_sql import checkpoint, lifespan
+from langgraph_runtime_sql import lifespan
 from langgraph_runtime_sql.checkpoint import Checkpointer, retention
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.events.tasks import end_all
@@ -25,6 +25,7 @@ from langgraph_runtime_sql.options import Retention
 from langgraph_runtime_sql.retention_rules import KeepRule
 from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
+from tests.support.checkpoints import damage
 
 pytestmark = [
     pytest.mark.usefixtures("each_database", "settings"),
@@ -64,8 +65,8 @@ async def apply(*rules: KeepRule) -> int:
     return await thread_retention.apply(current().database, rules)
 
 
-async def unused_parts(thread: Any) -> tuple[int, int]:
-    return await current().database.read(lambda conn: checkpoint.examine_parts(conn, str(thread)))
+async def damaged(thread: Any) -> list[Any]:
+    return await current().database.read(lambda conn: damage(conn, str(thread)))
 
 
 async def test_rule_keeps_the_newest_checkpoints_of_its_graph() -> None:
@@ -124,7 +125,7 @@ async def test_pruning_keeps_the_checkpoint_that_a_queued_fork_starts_from() -> 
     await Threads.prune([thread], strategy="keep_latest")
     [left] = await ids(thread)
     assert left not in (newest, start)
-    assert await unused_parts(thread) == (0, 0)
+    assert await damaged(thread) == []
 
 
 async def test_steps_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +166,7 @@ def append(state: list[str], writes: Any) -> list[str]:
 async def test_random_threads_continue_from_every_kept_checkpoint(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With delta channels, long values in parts, and forks from old checkpoints."""
+    """With delta channels, long values, patches of several levels, and forks from old checkpoints."""
     database = current().database
     for trial in range(6):
         frequency, thread = rng.randint(1, 6), f"t{trial}"
@@ -202,7 +203,7 @@ async def test_random_threads_continue_from_every_kept_checkpoint(
             where = at(thread)
             where["configurable"]["checkpoint_id"] = each
             assert (await graph.aget_state(where)).values == every[each], f"frequency {frequency}"
-        assert await unused_parts(thread) == (0, 0)
+        assert await damaged(thread) == []
         await graph.ainvoke({"log": ["more"]}, at(thread))
         log = (await graph.aget_state(at(thread))).values["log"]
         assert log[: len(every[newest[0]]["log"]) + 1] == [*every[newest[0]]["log"], "more"]

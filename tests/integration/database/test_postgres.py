@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import select
 
 from langgraph_runtime_sql import migrations, request_context
@@ -116,25 +117,40 @@ async def test_next_migration_rebuilds_an_interrupted_index(
     path = tmp_path / "cut.db"
     url = databases.url(path)
     before = schema(url)
-    databases.execute(path, "DROP INDEX ix_checkpoints_run_id")
+    databases.execute(path, "DROP INDEX ix_thread_labels_tenant")
     async with asyncio.timeout(runtime.PATIENCE * 2):
         with psycopg.connect(url) as writer:
             # The index build waits for all open transactions that may write to the table.
-            writer.execute("LOCK TABLE checkpoints IN ROW EXCLUSIVE MODE")
+            writer.execute("LOCK TABLE thread_labels IN ROW EXCLUSIVE MODE")
             migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
             while not invalid(path):
                 await asyncio.sleep(0.02)
             databases.execute(
                 path,
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE query LIKE 'CREATE INDEX%' AND datname = current_database()",
+                " WHERE query LIKE '%CREATE INDEX CONCURRENTLY%' AND pid <> pg_backend_pid()"
+                " AND datname = current_database()",
             )
             with pytest.raises(psycopg.OperationalError):
                 await migrating
-    assert invalid(path) == ["ix_checkpoints_run_id"]
+    assert invalid(path) == ["ix_thread_labels_tenant"]
     await asyncio.to_thread(migrations.migrate, url)
     assert invalid(path) == []
     assert schema(url) == before
+
+
+async def test_next_migration_rebuilds_an_interrupted_index_of_a_partition(tmp_path: Path) -> None:
+    path, name = tmp_path / "part.db", "thread_checkpoints_7_run_id_idx"
+    url = databases.url(path)
+    # As an interrupted REINDEX of the operator leaves it.
+    where = make_conninfo(databases.server().admin, dbname=conninfo_to_dict(url)["dbname"])
+    with psycopg.connect(where, autocommit=True) as raw:
+        raw.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (name,)
+        )
+    assert invalid(path) == [name]
+    await asyncio.to_thread(migrations.migrate, url)
+    assert invalid(path) == []
 
 
 # --- ownership of the database ---

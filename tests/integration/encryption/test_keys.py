@@ -4,17 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import encryption
-from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.schema import packed_id, runs
 from langgraph_runtime_sql.encryption import CannotDecrypt, KeyErased, keys
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.search import examined_search
@@ -55,10 +54,10 @@ async def test_ciphertext_of_another_tenant_is_refused(db: Database, path: Path)
 
 async def test_checkpoint_of_another_thread_is_refused(db: Database, path: Path) -> None:
     thread, other = str(await ran("a", "mine")), str(await ran("a", "theirs"))
-    for table in ("checkpoints", "checkpoint_blobs")[: 1 if databases.kind() == "sqlite" else 2]:
-        moved = f"UPDATE {table} SET thread_id = ? WHERE thread_id = ?"
-        databases.execute(path, f"DELETE FROM {table} WHERE thread_id = ?", other)
-        databases.execute(path, moved, other, thread)
+    here, there = packed_id(thread), packed_id(other)
+    databases.execute(path, "DELETE FROM thread_checkpoints WHERE thread_id = ?", there)
+    moved = "UPDATE thread_checkpoints SET thread_id = ? WHERE thread_id = ?"
+    databases.execute(path, moved, there, here)
     with pytest.raises(CannotDecrypt, match="not authentic"):
         config = {"configurable": {"thread_id": other}}
         [each async for each in encrypted_history(config)]
@@ -151,34 +150,6 @@ async def test_rows_from_before_the_key_are_read_and_then_encrypted(
         )
     again = await asyncio.to_thread(commands.encrypt, url, lambda table, count: None)
     assert again == 0
-
-
-async def test_checkpoints_of_langgraphs_own_encryption_are_read(
-    db: Database, path: Path, use: SetKeys
-) -> None:
-    from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-
-    use(None)
-    thread = str(await ran("a", "older"))
-    stock = EncryptedSerializer.from_pycryptodome_aes(serializer(), key=FIRST)
-    table, value = ("checkpoints", "checkpoint")
-    if databases.kind() == "postgresql":
-        table, value = "checkpoint_blobs", "blob"
-    for kind, data in databases.execute(path, f"SELECT type, {value} FROM {table}"):
-        name, encrypted = stock.cipher.encrypt(bytes(data))
-        databases.execute(
-            path,
-            f"UPDATE {table} SET type = ?, {value} = ? WHERE {value} = ?",
-            f"{kind}+{name}",
-            encrypted,
-            bytes(data),
-        )
-    for master, *old in ((FIRST,), (SECOND, FIRST)):
-        use(master, *old)
-        assert await said(UUID(thread)) == "older"
-    use(SECOND)
-    with pytest.raises(CannotDecrypt, match="is LANGGRAPH_AES_KEY"):
-        await said(UUID(thread))
 
 
 async def test_search_by_encrypted_values_is_bounded(

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from langgraph_runtime_sql import process
+from langgraph_runtime_sql.checkpoint import Checkpointer
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.encryption import CannotDecrypt, erase_key, keys
 from langgraph_runtime_sql.events.event import START
@@ -206,6 +207,11 @@ async def state(thread: UUID) -> Any:
     return await Threads.State.get(None, {"configurable": {"thread_id": str(thread)}})
 
 
+async def history(thread: UUID) -> Any:
+    config: Any = {"configurable": {"thread_id": str(thread)}}
+    return [each async for each in Checkpointer().alist(config)]
+
+
 async def run_rows(thread: UUID) -> Any:
     return await rows(Runs.search(None, thread, limit=10, offset=0))
 
@@ -234,7 +240,8 @@ def plain() -> Iterator[Plain]:
     yield Plain("runs", ("kwargs", DOCUMENT), ("run_id",), run_rows)
     yield Plain("assistants", ("context", DOCUMENT), ("assistant_id",), assistant_rows)
     yield Plain("store", ("value", DOCUMENT), ("prefix", "key"), item)
-    yield Plain("checkpoints", ("metadata", DOCUMENT), PLACED, state)
+    yield Plain("thread_checkpoints", ("type", "'msgpack+zstd'"), PLACED, state)
+    yield Plain("thread_writes", ("type", "'msgpack'"), (*PLACED, "task_id", "idx"), history)
     number = ("thread_id", "epoch", "first")
     body = (
         "CAST(x'00' || substr(events, 2) AS BLOB)"
@@ -242,13 +249,6 @@ def plain() -> Iterator[Plain]:
         else r"'\x00' || substring(events FROM 2)"
     )
     yield Plain("event_segments", ("events", body), number, events)
-    if is_sqlite:
-        yield Plain("checkpoints", ("type", "'msgpack'"), PLACED, state)
-    else:
-        version = ("thread_id", "checkpoint_ns", "channel", "version")
-        yield Plain("checkpoint_blobs", ("type", "'msgpack'"), version, state)
-        inline = "jsonb_set(checkpoint, '{channel_values,value}', '\"forged\"')"
-        yield Plain("checkpoints", ("checkpoint", inline), PLACED, state)
 
 
 async def test_plain_row_is_refused_once_all_are_encrypted(
@@ -318,8 +318,7 @@ async def test_export_of_an_encrypted_database_is_decrypted_or_refused(
     tables = {each.stem: each.read_text() for each in folder.glob("*.jsonl")}
     for name in ("threads", "runs", "store"):
         assert CANARY in tables[name], name
-    values = "checkpoints" if databases.kind() == "sqlite" else "checkpoint_blobs"
-    for name in (values, "event_segments"):
+    for name in ("thread_checkpoints", "thread_writes", "event_segments"):
         bodies = re.findall(r'"base64": "([^"]+)"', tables[name])
         assert CANARY.encode() in b"".join(map(readable, bodies)), name
     everything = "".join(tables.values())

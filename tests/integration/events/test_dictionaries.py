@@ -12,7 +12,6 @@ import orjson
 import pytest
 from sqlalchemy import select, update
 
-from langgraph_runtime_sql.database import formats
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import event_segments
 from langgraph_runtime_sql.database.statements import Row
@@ -252,19 +251,6 @@ async def test_events_that_resemble_nothing_are_stored_alone() -> None:
     assert await told(thread) == events
     # Now and then an event is tried as the next dictionary.
     assert len(await used(thread)) == 3
-
-
-async def test_older_processes_can_read_until_the_newest_formats_are_allowed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(formats, "allowed", lambda conn: False)
-    thread = await a_thread()
-    events = await conversation(thread, 3)
-    assert {row["dictionary"] for row in await stored(thread)} == {None}
-    monkeypatch.undo()
-    events += await conversation(thread, 3, first=4)
-    assert await used(thread)
-    assert await told(thread) == events
 
 
 async def test_chain_that_is_about_to_be_used_is_not_deleted(each_database: str) -> None:

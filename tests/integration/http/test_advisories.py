@@ -21,6 +21,8 @@ import ormsgpack
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph_runtime_sql.checkpoint import reading
+from langgraph_runtime_sql.database.schema import packed_id
 from tests.support import databases
 from tests.support.certificates import certified
 from tests.support.garbage import LEAKS
@@ -758,27 +760,21 @@ def test_forged_database_row_runs_no_code(attacked: tuple[Path, httpx.Client], a
 
 def _forge(database: Path, thread: str, attack: Callable[[Any], tuple[str, bytes]]) -> None:
     """Replace every stored value of a thread by the attack."""
-    serializer = JsonPlusSerializer()
-    writes, value, values = "writes", "value", ("checkpoints", "checkpoint")
-    if databases.kind() == "postgresql":
-        writes, value, values = "checkpoint_writes", "blob", ("checkpoint_blobs", "blob")
-    table, column = values
+    kind, forged = attack(_checkpoint())
+    of_thread = packed_id(thread)
+    value = reading.packed({}, forged)
     kept = databases.execute(
-        database, f"SELECT DISTINCT type, {column} FROM {table} WHERE thread_id = ?", thread
+        database,
+        "UPDATE thread_checkpoints SET type = ?, value = ?, size = ?, base_id = NULL"
+        " WHERE thread_id = ? RETURNING 1",
+        *(kind, value, len(value), of_thread),
     )
-    assert kept
-    for kind, blob in kept:
-        # SQLite stores a whole checkpoint in a row, Postgres each value in its own.
-        of = serializer.loads_typed((kind, blob)) if value == "value" else _checkpoint()
-        forged = attack(of)
-        databases.execute(
-            database,
-            f"UPDATE {table} SET type = ?, {column} = ? WHERE thread_id = ? AND {column} = ?",
-            *(*forged, thread, blob),
-        )
-    databases.execute(
-        database, f"UPDATE {writes} SET type = ?, {value} = ? WHERE thread_id = ?", *forged, thread
+    written = databases.execute(
+        database,
+        "UPDATE thread_writes SET type = ?, value = ? WHERE thread_id = ? RETURNING 1",
+        *(kind, forged, of_thread),
     )
+    assert kept and written
 
 
 def _checkpoint() -> Any:

@@ -1,4 +1,4 @@
-"""Migrations: the scripts create the schema, and a newer database is refused."""
+"""Migrations: the scripts create the schema, and other databases are refused."""
 
 import re
 import sqlite3
@@ -16,8 +16,11 @@ from langgraph_runtime_sql.errors import (
     DatabaseClosed,
     DatabaseInUse,
     DatabaseTooNew,
+    DatabaseTooOld,
 )
-from tests.support import databases
+from langgraph_runtime_sql.migrations.reporting import reporting
+from langgraph_runtime_sql.progress import Progress
+from tests.support import databases, next_script
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -64,28 +67,56 @@ async def test_replayed_scripts_create_the_current_schema(tmp_path: Path) -> Non
     migrations.migrate(databases.empty(new))
     url = databases.empty(replayed)
     if databases.kind() == "postgresql":
-        migrations.replay_postgres(PostgresEngine(url))
+        migrations.replay_postgres(PostgresEngine(url), migrations.HEAD)
     else:
         with closing(sqlite3.connect(replayed, isolation_level=None)) as raw:
-            migrations.replay(raw)
+            migrations.replay(raw, migrations.HEAD)
     migrations.migrate(url)
     assert schema(new) == schema(replayed)
     assert any("fk_runs_thread_id" in part and "CASCADE" in part for part in schema(new))
 
 
-async def test_database_with_a_newer_revision_is_refused_unchanged(tmp_path: Path) -> None:
-    path = tmp_path / "future.db"
+async def test_pending_script_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "older.db"
     url = databases.empty(path)
     migrations.migrate(url)
-    databases.execute(path, "UPDATE alembic_version SET version_num = '9999'")
+    next_script.add(tmp_path, monkeypatch)
+    told: list[Progress] = []
+    for _ in range(2):
+        with reporting(told.append):
+            migrations.migrate(url)
+        assert told == [Progress("Migrating", done, 1, "scripts") for done in (0, 1)]
+        revision = "SELECT version_num FROM alembic_version"
+        assert databases.execute(path, revision) == [(next_script.REVISION,)]
+        assert databases.execute(path, "SELECT next FROM thread_labels") == []
+
+
+@pytest.mark.parametrize(
+    ("revision", "refused", "says"),
+    [
+        ("9999", DatabaseTooNew, "revision 9999, which this version does not know"),
+        (
+            "0016",
+            DatabaseTooOld,
+            "revision 0016, from before the first release.* Commit [0-9a-f]{8} can",
+        ),
+    ],
+)
+async def test_database_of_another_version_is_refused_unchanged(
+    tmp_path: Path, revision: str, refused: type[Exception], says: str
+) -> None:
+    path = tmp_path / "other.db"
+    url = databases.empty(path)
+    migrations.migrate(url)
+    databases.execute(path, "UPDATE alembic_version SET version_num = ?", revision)
     before = schema(path)
-    future = migrations.open_database(url)
-    with pytest.raises(DatabaseTooNew, match="revision 9999"):
-        await future.start()
+    other = migrations.open_database(url)
+    with pytest.raises(refused, match=says):
+        await other.start()
     assert schema(path) == before
-    await future.stop()
+    await other.stop()
     # The failed start released the migration lock.
-    with pytest.raises(DatabaseTooNew):
+    with pytest.raises(refused):
         migrations.migrate(url)
 
 

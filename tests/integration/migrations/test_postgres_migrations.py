@@ -24,19 +24,15 @@ from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database import schema
 from langgraph_runtime_sql.database.postgres import engine as postgres
 from langgraph_runtime_sql.database.postgres import lock_wait
-from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.errors import DatabaseBusy
-from langgraph_runtime_sql.migrations import pages
-from tests.support import databases, processes, runtime
+from tests.support import databases, next_script, processes, runtime
+from tests.support.next_script import REVISION
 
 # A SQLite file has one process, so no older process can use it during a migration.
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
-OLDER = sorted(migrations.scripts() - {migrations.HEAD})
-# The script after it fills rows and builds indexes, so it can be interrupted.
-BEFORE_PERIODS = "0003"
-# Columns that triggers fill, and that processes leave out.
-FILLED = {"period"}
+# The revision of a database before the script of `tests.support.next_script`.
+OLDER = migrations.HEAD
 # A value of each type that an older process may write. SQLAlchemy maps JSON to `object`.
 VALUES: dict[type, Any] = {
     int: 1,
@@ -45,14 +41,21 @@ VALUES: dict[type, Any] = {
     str: "x",
     object: {},
     datetime: datetime.now(UTC),
+    bytes: b"x",
 }
 
 
-def at(path: Path, revision: str) -> str:
-    """Create a database at an older revision and return its URL."""
-    url = databases.empty(path)
-    migrations.replay_postgres(PostgresEngine(url), revision)
-    return url
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Create a database at the older revision and return its URL."""
+    made = databases.url(tmp_path / "older.db")
+    next_script.add(tmp_path, monkeypatch)
+    return made
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "older.db"
 
 
 class Older:
@@ -87,8 +90,8 @@ class Older:
                 row[column.name] = made
             elif kind is str and (column.primary_key or column.name in unique):
                 row[column.name] = str(made)
-            elif column.name in FILLED:
-                continue
+            elif kind is bytes and column.primary_key:
+                row[column.name] = made.bytes
             elif not column.nullable and column.server_default is None:
                 row[column.name] = VALUES[kind]
         connection.execute(insert(table).values(row))
@@ -129,13 +132,7 @@ def waiting(path: Path, table: str = "thread_labels") -> bool:
     return bool(databases.execute(path, asked))
 
 
-@pytest.mark.parametrize("revision", OLDER)
-async def test_older_processes_work_during_and_after_a_migration(
-    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "SIZE", 1)
-    path = tmp_path / "served.db"
-    url = at(path, revision)
+async def test_older_processes_work_during_and_after_a_migration(path: Path, url: str) -> None:
     older = Older(url)
     early = [older.write() for _ in range(10)]
     migrated, written = threading.Event(), Future[list[UUID]]()
@@ -160,99 +157,86 @@ async def test_older_processes_work_during_and_after_a_migration(
         await asyncio.to_thread(working.join)
     ids = {*early, *written.result(), older.write()}
     assert older.read() == dict.fromkeys(older.read(), len(ids))
-    found = databases.execute(path, PERIODS)
-    assert {UUID(key) for key, _, _ in found} == ids
-    if revision > BEFORE_PERIODS:
-        # These processes write the period themselves.
-        return
-    # Triggers completed the older rows: newer processes find each thread in its period.
-    assert [(key, seen) for key, seen, expected in found if seen != expected] == []
-    older.use(early[0], datetime(2040, 1, 1, tzinfo=UTC))
-    renewed = {
-        UUID(key): seen == expected for key, seen, expected in databases.execute(path, PERIODS)
-    }
-    assert renewed[early[0]]
+    assert databases.execute(path, REVISIONS) == [(REVISION,)]
+    found = databases.execute(path, "SELECT DISTINCT next FROM thread_labels")
+    assert found == [("new",)]
+
+
+async def test_missing_functions_and_triggers_are_restored_by_a_migration(
+    path: Path, url: str
+) -> None:
+    older = Older(url)
+    made = older.write()
+    databases.execute(path, "DROP FUNCTION thread_periods CASCADE")
+    databases.execute(path, "DROP FUNCTION hold_run")
+    await asyncio.to_thread(migrations.migrate, url)
+    older.use(made, datetime(2040, 1, 1, tzinfo=UTC))
+    [(period, expected)] = databases.execute(path, PERIODS)
+    assert period == expected
+    assert databases.execute(path, "SELECT to_regproc('hold_run') IS NOT NULL") == [(True,)]
 
 
 PERIODS = f"""
-    SELECT thread_id, period, floor(extract(epoch FROM updated_at) / {schema.PERIOD_SECONDS})
+    SELECT period, floor(extract(epoch FROM updated_at) / {schema.PERIOD_SECONDS})
     FROM thread_labels JOIN threads USING (thread_id)
 """
 
-
-# A migration that is killed in its third page, before the page is committed.
+# A migration that is killed after its index was built, before its own transaction.
 KILLED = """
-import os, signal, sys
+import sys
+from pathlib import Path
+from pytest import MonkeyPatch
 from langgraph_runtime_sql import migrations
-from langgraph_runtime_sql.migrations import pages
+from tests.support import next_script
 
-plain, done = pages.transaction, []
-
-def transaction(raw, step):
-    def killed():
-        step()
-        done.append(step)
-        if len(done) == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    plain(raw, killed)
-
-pages.SIZE, pages.transaction = 1, transaction
+next_script.add(Path(sys.argv[2]), MonkeyPatch())
 migrations.migrate(sys.argv[1])
 """
 
 
-async def test_killed_migration_continues_on_the_next_start(tmp_path: Path) -> None:
-    path = tmp_path / "killed.db"
-    url = at(path, BEFORE_PERIODS)
+async def test_killed_migration_continues_on_the_next_start(
+    path: Path, url: str, tmp_path: Path
+) -> None:
     older = Older(url)
-    ids = sorted(older.write() for _ in range(5))
+    older.write()
     killed = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", KILLED, url], env=processes.environment()
+        subprocess.run,
+        [sys.executable, "-c", KILLED, url, str(tmp_path)],
+        env=processes.environment(KILLED_MIGRATION="1"),
+        cwd=processes.ROOT,
     )
     assert killed.returncode == -signal.SIGKILL
-    filled = "SELECT thread_id FROM thread_labels WHERE period IS NOT NULL ORDER BY thread_id"
-    assert [UUID(key) for (key,) in databases.execute(path, filled)] == ids[:2]
-    assert databases.execute(path, REVISION) == [(BEFORE_PERIODS,)]
-    # Older processes work meanwhile, and may also start.
-    assert older.read()["threads"] == 5
-    later = older.write()
-    for thread in (ids[0], ids[4]):
-        older.use(thread, datetime(2040, 1, 1, tzinfo=UTC))
+    built = "SELECT to_regclass('uq_thread_labels_next') IS NOT NULL"
+    assert databases.execute(path, built) == [(True,)]
+    assert databases.execute(path, REVISIONS) == [(OLDER,)]
+    # Older processes work meanwhile.
+    older.write()
     await asyncio.to_thread(migrations.migrate, url)
-    found = databases.execute(path, PERIODS)
-    assert {UUID(key) for key, _, _ in found} == {*ids, later}
-    assert all(seen == expected for _, seen, expected in found)
-    assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
+    assert older.read()["threads"] == 2
+    assert databases.execute(path, REVISIONS) == [(REVISION,)]
 
 
-async def test_failed_unique_index_does_not_stop_the_next_migration(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "unique.db"
-    url = at(path, BEFORE_PERIODS)
-    older = Older(url)
-    made = older.write()
-    # Two rows with one thread and key: the unique index fails and stays invalid.
-    again = "INSERT INTO thread_labels (key, value, thread_id) VALUES (%s, 'y', %s)"
-    with psycopg.connect(url, options=databases.EVERYTHING, autocommit=True) as raw:
-        raw.execute(again, (str(made), made))
-        with pytest.raises(psycopg.errors.UniqueViolation):
-            await asyncio.to_thread(migrations.migrate, url)
-        assert databases.execute(path, REVISION) == [(BEFORE_PERIODS,)]
-        raw.execute("DELETE FROM thread_labels WHERE value = 'y'")
-    await asyncio.to_thread(migrations.migrate, url)
+async def test_failed_unique_index_does_not_stop_the_next_migration(path: Path, url: str) -> None:
+    made = Older(url).write()
+    # Two rows with one thread and value: the unique index fails and stays invalid.
+    again = "INSERT INTO thread_labels SELECT thread_id, 'again', value, period FROM thread_labels"
+    databases.execute(path, again)
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await asyncio.to_thread(migrations.migrate, url)
+    assert databases.execute(path, REVISIONS) == [(OLDER,)]
     asked = "SELECT indexrelid::regclass::text FROM pg_index WHERE indisvalid IS FALSE"
+    assert databases.execute(path, asked) == [("uq_thread_labels_next",)]
+    databases.execute(path, "DELETE FROM thread_labels WHERE key = 'again'")
+    await asyncio.to_thread(migrations.migrate, url)
     assert databases.execute(path, asked) == []
-    assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
+    assert databases.execute(path, REVISIONS) == [(REVISION,)]
+    assert databases.execute(path, "SELECT thread_id FROM thread_labels") == [(str(made),)]
 
 
-REVISION = "SELECT version_num FROM alembic_version"
+REVISIONS = "SELECT version_num FROM alembic_version"
 
 
-async def test_other_sessions_do_not_wait_behind_a_waiting_migration(tmp_path: Path) -> None:
-    path = tmp_path / "waiting.db"
-    url = at(path, BEFORE_PERIODS)
+async def test_other_sessions_do_not_wait_behind_a_waiting_migration(path: Path, url: str) -> None:
     older = Older(url)
     older.write()
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE") as user:
@@ -267,40 +251,26 @@ async def test_other_sessions_do_not_wait_behind_a_waiting_migration(tmp_path: P
         user.rollback()
         await migrating
     assert older.read()["thread_labels"] == 4
-    [(revision,)] = databases.execute(path, "SELECT version_num FROM alembic_version")
-    assert revision == migrations.HEAD
+    assert databases.execute(path, REVISIONS) == [(REVISION,)]
 
 
 async def test_migration_reports_a_table_in_use_for_too_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock_wait, "WAIT_SECONDS", 0.0)
-    path = tmp_path / "busy.db"
-    url = at(path, BEFORE_PERIODS)
     async with in_use(url, "ACCESS SHARE"):
         with pytest.raises(DatabaseBusy, match=r"a table was in use .* try again"):
             await asyncio.to_thread(migrations.migrate, url)
-    assert databases.execute(path, "SELECT version_num FROM alembic_version") == [(BEFORE_PERIODS,)]
+    assert databases.execute(path, REVISIONS) == [(OLDER,)]
     await asyncio.to_thread(migrations.migrate, url)
 
 
-@pytest.mark.parametrize(
-    ("table", "undone"),
-    [
-        ("checkpoint_writes", "DELETE FROM checkpoint_migrations WHERE v = 9"),
-        ("store", "DELETE FROM store_migrations WHERE v >= 2"),
-    ],
-)
 async def test_library_migrations_wait_for_tables_in_use(
-    table: str,
-    undone: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "library.db"
+    table, path = "store", tmp_path / "library.db"
     url = databases.url(path)
-    databases.execute(path, undone)
+    databases.execute(path, "DELETE FROM store_migrations WHERE v >= 2")
     used = rf"in use.*: {table} by session \d+ \(pg_dump\)"
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE", table) as user:
         with monkeypatch.context() as patch:

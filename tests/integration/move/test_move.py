@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+from langgraph_runtime_sql.database.schema import packed_id
 from my_agent.diagnosis import log as diagnosis
 from my_agent.diagnosis.verify import verify
 from my_agent.icp_finder import records
@@ -332,10 +333,12 @@ def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any
         # The move inserts the same key, so it waits for the end of this transaction.
         with closing(sqlite3.connect(folder / "data.db")) as raw:
             place = raw.execute(
-                "SELECT thread_id, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
+                "SELECT thread_id, checkpoint_id FROM thread_checkpoints WHERE thread_id = ?",
+                (packed_id(thread),),
             ).fetchone()
         obstacle.execute(
-            "INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint) VALUES (%s, %s, '{}')",
+            "INSERT INTO thread_checkpoints (thread_id, checkpoint_ns, checkpoint_id, has_deltas,"
+            " position, size, type, value) VALUES (%s, '', %s, false, 0, 0, '', '')",
             place,
         )
         command = threadhold("migrate", "--from", file_url(folder), "--to", target)
@@ -473,10 +476,10 @@ def test_move_command_prints_its_phases(moved: Moved) -> None:
 
 def test_killed_move_had_moved_only_a_part(moved: Moved) -> None:
     with closing(sqlite3.connect(moved.folder / "data.db")) as raw:
-        [(threads,)] = raw.execute("SELECT count(*) FROM threads").fetchall()
-        [(checkpoints,)] = raw.execute("SELECT count(*) FROM checkpoints").fetchall()
-    assert moved.half["threads"] == threads
-    assert moved.half["checkpoints"] < checkpoints
+        [(assistants,)] = raw.execute("SELECT count(*) FROM assistants").fetchall()
+        [(checkpoints,)] = raw.execute("SELECT count(*) FROM thread_checkpoints").fetchall()
+    assert moved.half["assistants"] == assistants > 0
+    assert moved.half["thread_checkpoints"] < checkpoints
     assert moved.half["store"] == 0
 
 

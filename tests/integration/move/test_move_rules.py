@@ -1,5 +1,6 @@
 """What a move to Postgres refuses, what it reports, and how it continues after an interruption."""
 
+import asyncio
 import os
 import random
 import shutil
@@ -8,7 +9,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import psycopg
@@ -16,16 +16,10 @@ import pytest
 from click.testing import CliRunner
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql import migrations
-from langgraph_runtime_sql.checkpoint.serialization import serializer
-from langgraph_runtime_sql.checkpoint.stock import stock_saver
-from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.postgres.connection import DIALECT
-from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
-from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
+from langgraph_runtime_sql.checkpoint import Checkpointer
+from langgraph_runtime_sql.database.schema import PERIOD_SECONDS, packed_id
 from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.errors import BadDatabaseUrl, RuntimeSqlError
@@ -33,6 +27,7 @@ from langgraph_runtime_sql.store import sqlite_rows
 from my_agent.tables import tables
 from server.cli import PROGRAM, main
 from tests.support import databases
+from tests.support.checkpoints import runtime_database
 from threadhold.move import (
     MoveFailed,
     MoveFinished,
@@ -51,25 +46,27 @@ NOW = 1_700_000_000_000_000
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(settings: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a file with a few rows of each kind, which tests copy."""
     path = tmp_path_factory.mktemp("filled") / "data.db"
-    migrations.migrate(f"sqlite:///{path}")
+    asyncio.run(add_checkpoints(path))
     tables.open(f"sqlite:///{path}").close()
     with closing(sqlite3.connect(path)) as raw:
-        saver = SqliteSaver(raw)
         for number in range(THREADS):
-            add_thread(raw, f"{number:08}-0000-4000-8000-000000000000", number=number)
-            add_checkpoints(saver, f"{number:08}-0000-4000-8000-000000000000", 3)
+            add_thread(raw, id_of(number), number)
         raw.execute("PRAGMA journal_mode = DELETE")
     return path
 
 
-def add_thread(raw: sqlite3.Connection, thread: str, metadata: str = "{}", number: int = 0) -> None:
+def id_of(number: int) -> str:
+    return f"{number:08}-0000-4000-8000-000000000000"
+
+
+def add_thread(raw: sqlite3.Connection, thread: str, number: int) -> None:
     raw.execute(
         "INSERT INTO threads (thread_id, created_at, updated_at, state_updated_at, metadata,"
-        " config, status, interrupts) VALUES (?, ?, ?, ?, ?, '{}', 'idle', '{}')",
-        (thread, NOW + number, NOW, NOW, metadata),
+        " config, status, interrupts) VALUES (?, ?, ?, ?, '{}', '{}', 'idle', '{}')",
+        (thread, NOW + number, NOW, NOW),
     )
     raw.execute(
         "INSERT INTO thread_labels (key, value, thread_id, period) VALUES ('number', ?, ?, ?)",
@@ -78,16 +75,21 @@ def add_thread(raw: sqlite3.Connection, thread: str, metadata: str = "{}", numbe
     raw.commit()
 
 
-def add_checkpoints(saver: SqliteSaver, thread: str, count: int) -> None:
-    where: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-    messages: list[Any] = []
-    for step in range(count):
-        messages = [*messages, HumanMessage(f"message {step}", id=str(step))]
-        checkpoint = empty_checkpoint()
-        checkpoint["channel_values"] = {"messages": messages, "step": step, "ratio": step / 3}
-        checkpoint["channel_versions"] = dict.fromkeys(checkpoint["channel_values"], f"{step}.5")
-        where = saver.put(where, checkpoint, {"step": step}, checkpoint["channel_versions"])
-        saver.put_writes(where, [("messages", messages[-1])], f"task {step}")
+async def add_checkpoints(path: Path) -> None:
+    """Store three checkpoints of each thread, the later ones as patches."""
+    async with runtime_database(path):
+        saver = Checkpointer()
+        for number in range(THREADS):
+            where: Any = {"configurable": {"thread_id": id_of(number), "checkpoint_ns": ""}}
+            messages: list[Any] = []
+            for step in range(3):
+                messages = [*messages, HumanMessage(f"message {step} " * 300, id=str(step))]
+                checkpoint = empty_checkpoint()
+                values = {"messages": messages, "step": step, "ratio": step / 3}
+                checkpoint["channel_values"] = values
+                checkpoint["channel_versions"] = dict.fromkeys(values, f"{step}.5")
+                where = await saver.aput(where, checkpoint, {"step": step}, {})
+                await saver.aput_writes(where, [("messages", messages[-1])], f"task {step}")
 
 
 @pytest.fixture
@@ -151,7 +153,7 @@ def test_interrupted_move_continues_where_it_stopped(
         pytest.fail("it never came to an end")
     assert interruptions > 1
     assert result.rows["threads"] == THREADS
-    assert result.rows["checkpoints"] == result.rows["checkpoint_writes"] == 3 * THREADS
+    assert result.rows["thread_checkpoints"] == result.rows["thread_writes"] == 3 * THREADS
     for table, rows in result.rows.items():
         assert ask(target, f"SELECT count(*) FROM {table}") == [(rows,)]
 
@@ -208,7 +210,7 @@ def test_move_does_not_continue_with_another_file(
 
 
 def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
-    first, second = (f"{number:08}-0000-4000-8000-000000000000" for number in range(2))
+    first, second = id_of(0), id_of(1)
     change(
         source,
         *(
@@ -233,9 +235,12 @@ def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
     moved(source, target)
     seen = "-c threadhold.tenant=acme -c threadhold.namespace=acme"
     with psycopg.connect(target, options=seen) as raw:
-        for table in ("threads", "thread_labels", "checkpoints", "checkpoint_writes"):
+        for table in ("threads", "thread_labels"):
             found = raw.execute(f"SELECT DISTINCT thread_id::text FROM {table}".encode()).fetchall()
             assert found == [(first,)], table
+        for table in ("thread_checkpoints", "thread_writes"):
+            found = raw.execute(f"SELECT DISTINCT thread_id FROM {table}".encode()).fetchall()
+            assert found == [(packed_id(first),)], table
         assert raw.execute("SELECT key FROM store").fetchall() == [("a",)]
         # Another tenant's webhooks and effects are neither seen nor counted.
         for table, status in (("webhooks", "pending"), ("effects", "unknown")):
@@ -366,7 +371,10 @@ def test_file_of_another_program_is_refused(tmp_path: Path, target: str) -> None
             "newer",
         ),
         ("ALTER TABLE threads ADD COLUMN future TEXT", "newer version .*threads has future"),
-        ("ALTER TABLE writes DROP COLUMN task_path", "older version .*writes has no task_path"),
+        (
+            "ALTER TABLE thread_writes DROP COLUMN task_path",
+            "older .*thread_writes has no task_path",
+        ),
         ("DELETE FROM alembic_version", "older version .*threadhold migrate --database-url"),
         ("DELETE FROM product_version WHERE version_num LIKE 'chat%'", "older version"),
     ],
@@ -405,7 +413,7 @@ def test_foreign_tables_of_the_file_are_left_and_named(source: Path, target: str
 def test_unmovable_values_are_all_named_before_the_move(
     source: Path, target: str, rng: random.Random
 ) -> None:
-    ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(THREADS)]
+    ids = [id_of(number) for number in range(THREADS)]
     long = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(9000))
     version = (
         "INSERT INTO assistants (assistant_id, graph_id, name, config, context, metadata, version,"
@@ -423,8 +431,11 @@ def test_unmovable_values_are_all_named_before_the_move(
             "UPDATE threads SET status = CAST(x'ff' AS TEXT) WHERE thread_id = ?", (ids[4],)
         )
         raw.execute("UPDATE threads SET thread_id = 'word' WHERE thread_id = ?", (ids[5],))
-        raw.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = ?", (ids[6],))
-        raw.execute("UPDATE checkpoints SET checkpoint_ns = char(0) WHERE thread_id = ?", (ids[5],))
+        for number, changed in ((6, "value = 'text'"), (5, "checkpoint_ns = char(0)")):
+            raw.execute(
+                f"UPDATE thread_checkpoints SET {changed} WHERE thread_id = ?",
+                (packed_id(ids[number]),),
+            )
         item = "INSERT INTO store (prefix, key, value) VALUES (?, ?, ?)"
         raw.execute(item, ("notes", long, "{}"))
         raw.execute(item, ("notes", "a" * 9000, "{}"))
@@ -442,8 +453,9 @@ def test_unmovable_values_are_all_named_before_the_move(
         f"threads {ids[4]}: column status holds half a character",
         "threads word: column thread_id holds 'word'",
         "belongs to a row of threads that does not exist",
-        f"checkpoints {ids[6]}",
-        f"checkpoints {ids[5]} / \0",
+        f"thread_checkpoints {ids[6]}",
+        "column value holds 'text', which is text and not bytes",
+        f"thread_checkpoints {ids[5]} / \0",
         f"store notes / {long[:192]}...: index row",
         "store notes / not a number: column value holds NaN",
     ):
@@ -454,48 +466,9 @@ def test_unmovable_values_are_all_named_before_the_move(
 
 
 def test_long_list_of_unmovable_values_is_cut_and_counted(source: Path, target: str) -> None:
-    change(source, "UPDATE writes SET channel = char(0)")
+    change(source, "UPDATE thread_writes SET channel = char(0)")
     with pytest.raises(Unmovable, match=f"and {3 * THREADS - 20} more"):
         moved(source, target)
-
-
-# --- encryption ---
-
-
-def test_encrypted_checkpoints_are_moved(
-    source: Path, target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from langgraph_api import config
-
-    thread = str(uuid4())
-    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
-    with closing(sqlite3.connect(source)) as raw:
-        add_thread(raw, thread)
-        serde = EncryptedSerializer.from_pycryptodome_aes(serializer(), key=b"0123456789abcdef")
-        saver = SqliteSaver(raw, serde=serde)
-        add_checkpoints(saver, thread, 3)
-        newest = next(saver.list({"configurable": {"thread_id": thread}}))
-        # Two tasks at once, in another order than that of their ids.
-        for task, path in (("second", "~1"), ("first", "~2")):
-            saver.put_writes(newest.config, [("messages", task)], task, path)
-        wanted = list(saver.list({"configurable": {"thread_id": thread}}))
-    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", None)
-    with pytest.raises(Unmovable, match=f"checkpoints {thread} / .*set LANGGRAPH_AES_KEY"):
-        moved(source, target)
-    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"another key, yes")
-    with pytest.raises(Unmovable, match="is LANGGRAPH_AES_KEY the server's"):
-        moved(source, target)
-    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
-    moved(source, target)
-    with PostgresEngine(target).open() as raw_target:
-        raw_target.execute("SET threadhold.everything = 'on'")
-        stock = stock_saver(Connection(raw_target, DIALECT), serde)
-        found = list(stock.list({"configurable": {"thread_id": thread}}))
-    assert [each.checkpoint for each in found] == [each.checkpoint for each in wanted]
-    assert [each.pending_writes for each in found] == [each.pending_writes for each in wanted]
-    assert len(found) == 3
-    kinds = ask(target, f"SELECT type FROM checkpoint_blobs WHERE thread_id = '{thread}'")
-    assert {kind for (kind,) in kinds} == {"msgpack+aes"}
 
 
 # --- comparing ---

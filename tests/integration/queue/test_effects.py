@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-import sqlalchemy
 from langchain_core.messages import AIMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.graph import START, MessagesState, StateGraph
@@ -22,7 +21,7 @@ from langgraph_runtime_sql import effects as library
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import effects as table
-from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.schema import runs, thread_checkpoints
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.ops.assistants.rows import system_id
 from tests.support import databases
@@ -282,8 +281,8 @@ async def test_run_from_an_earlier_checkpoint_pays_again(play: Play, bank: Bank)
 
     graph, thread = graph_of(node), uuid.uuid4()
     assert await play(graph, {"value": ""}, thread) == "success"
-    saved = sqlalchemy.table("checkpoints", sqlalchemy.column("checkpoint_id", sqlalchemy.Text))
-    query = select(saved.c.checkpoint_id).order_by(saved.c.checkpoint_id)
+    saved = thread_checkpoints.c.checkpoint_id
+    query = select(saved).order_by(saved)
     found = await runtime.current().database.read(lambda conn: conn.fetchall(query))
     paid = []
     for each in (found[1], found[-1]):

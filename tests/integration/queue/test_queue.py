@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 
 import pytest
 from langgraph.graph import END, START, StateGraph
-from sqlalchemy import select
+from sqlalchemy import func, select
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.database.schema import runs, thread_checkpoints, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.events.controls import Controls
@@ -565,7 +565,7 @@ async def test_repeated_prune_keeps_one_checkpoint(db: database.Database) -> Non
             await Threads.prune([thread], strategy="keep_latest")
             counts.append(
                 await db.read(
-                    lambda conn: conn.raw.execute("SELECT count(*) FROM checkpoints").fetchone()[0]
+                    lambda conn: conn.scalar(select(func.count()).select_from(thread_checkpoints))
                 )
             )
     assert counts == [1, 1, 1, 1]

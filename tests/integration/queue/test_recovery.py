@@ -211,7 +211,7 @@ async def test_run_survives_a_connection_lost_during_a_commit(
             if len(lost) == 2:
                 return
             with psycopg.connect(db.url, options=EVERYTHING) as other:
-                written = other.execute("SELECT count(*) FROM checkpoints").fetchone()
+                written = other.execute("SELECT count(*) FROM thread_checkpoints").fetchone()
             if written is not None and written[0] > len(lost):
                 lost.append("commit")
                 raise DatabaseOverloaded

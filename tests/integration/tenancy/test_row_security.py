@@ -19,12 +19,14 @@ import pytest
 from click.testing import CliRunner
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from sqlalchemy import insert
 from starlette.exceptions import HTTPException
 from structlog.testing import capture_logs
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.schema import packed_id, thread_checkpoints
 from langgraph_runtime_sql.errors import OtherTenants
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
@@ -54,7 +56,6 @@ pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgr
 # Tables without rows of any tenant.
 PUBLIC = {
     "alembic_version",
-    "checkpoint_migrations",
     "facts",
     "product_version",
     "store_migrations",
@@ -102,7 +103,13 @@ def test_every_table_has_policies_or_is_public(tmp_path: Path) -> None:
         assert raw.execute(
             "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
         ).fetchone() == (False,)
-    assert {"threads", "runs", "checkpoint_blobs", "run_writes", "store_vectors"} <= tables.keys()
+    assert {
+        "threads",
+        "runs",
+        "thread_checkpoints_0",
+        "run_writes",
+        "store_vectors",
+    } <= tables.keys()
     assert metadata.tables.keys() <= tables.keys()
     assert {name for name, holds in tables.items() if not holds} == PUBLIC & tables.keys()
 
@@ -272,10 +279,9 @@ async def test_rows_of_another_tenant_cannot_be_written(db: Database) -> None:
         conn.raw.execute("UPDATE threads SET tenant = 'acme'")
 
     def checkpoint(conn: Connection) -> None:
-        conn.raw.execute(
-            "INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint) VALUES (%s, 'x', '{}')",
-            (str(theirs),),
-        )
+        place = {"thread_id": str(theirs), "checkpoint_ns": "", "checkpoint_id": "x"}
+        about = {"has_deltas": False, "position": 0, "size": 0, "type": "msgpack", "value": b""}
+        conn.execute(insert(thread_checkpoints).values(**place, **about))
 
     def item(conn: Connection) -> None:
         conn.raw.execute("INSERT INTO store (prefix, key, value) VALUES ('acme.ada', 'k', '{}')")
@@ -566,8 +572,9 @@ def everything_of(path: Path, tenant: str) -> list[Any]:
             f"tenant = '{tenant}'",
         ),
         **dict.fromkeys(
-            ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
-            f"thread_id IN (SELECT thread_id::text FROM threads WHERE tenant = '{tenant}')",
+            ("thread_checkpoints", "thread_writes"),
+            "encode(thread_id, 'hex') IN (SELECT replace(thread_id::text, '-', '') FROM threads"
+            f" WHERE tenant = '{tenant}')",
         ),
         "store": f"prefix = '{label(tenant)}' OR prefix LIKE '{label(tenant)}.%'",
     }
@@ -594,7 +601,7 @@ async def test_policies_alone_hide_other_tenants_over_http(server: Running, path
             "runs",
             "crons",
             "store",
-            "checkpoints",
+            "thread_checkpoints",
         }
         # The application's filter is off: users of one tenant see each other's objects.
         assert (await bob.http.get(f"/threads/{owned.thread}")).status_code == 200
@@ -651,6 +658,9 @@ async def test_code_of_a_graph_is_limited_to_its_tenant(server: Running, path: P
         leaked = json.dumps(foreign["seen"])
         assert WORD not in leaked
         assert owned.cron not in leaked
+        stored = packed_id(owned.thread).hex()
+        assert stored in json.dumps(own["seen"]["thread_checkpoints"])
+        assert stored not in leaked
         assert len(foreign["seen"]["runs"]) == 1
         status, _ = await spy(eve, namespace=owned.namespace)
         assert status == "error"

@@ -129,7 +129,15 @@ async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
     done = run("tenant", "export", CANARY, "--to", folder)
     assert done.exit_code == 0, done.output
     lines = {each.stem: each.read_text().splitlines() for each in folder.glob("*.jsonl")}
-    tables = ("threads", "runs", "checkpoints", "crons", "assistants", "store", "chat_passage")
+    tables = (
+        "threads",
+        "runs",
+        "thread_checkpoints",
+        "crons",
+        "assistants",
+        "store",
+        "chat_passage",
+    )
     for table in (*tables, "diagnosis_events"):
         assert lines[table], table
     assert len(lines["audit_entries"]) > 20
@@ -137,6 +145,9 @@ async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
     threads = map(json.loads, lines["threads"])
     [messages] = [each["values"]["messages"] for each in threads if each["long_values"]]
     assert [f"{CANARY} said 49" in each["content"] for each in messages[-2:]] == [True, True]
+    # So do the checkpoints themselves, although each is stored as the difference to another one.
+    stored = [json.loads(each)["value"]["checkpoint"] for each in lines["thread_checkpoints"]]
+    assert any(f"{CANARY} said 49" in json.dumps(each["channel_values"]) for each in stored)
     assert f"{CANARY} document" in {each.read_text() for each in (folder / "files").iterdir()}
     everything = b"".join(each.read_bytes() for each in folder.rglob("*") if each.is_file())
     assert OTHER.encode() not in everything
