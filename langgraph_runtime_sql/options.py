@@ -107,6 +107,12 @@ class ServerOptions(_Model):
         description="Prefix of all channels in Redis, so that deployments can share one (default: "
         "`threadhold:` and an id of the database)",
     )
+    build: str | None = Field(
+        default=None,
+        validation_alias="threadhold_build",
+        description="Name of the build that the process is of: it claims the runs that no build has "
+        "claimed, and those of its own build (default: only runs that no build has claimed)",
+    )
     durability: Literal["process", "power-loss"] = Field(
         default="process",
         description="Failure that acknowledged writes survive: the death of the `process`, or also "

@@ -14,6 +14,8 @@ from langgraph_runtime_sql import patches
 RADIX = 16
 # Bytes that a read decodes beside the value itself. A version behind more is stored whole.
 MOST_DECODED = 64 * 2**20
+# Bytes of a line in memory, beside its newest version.
+MOST_KEPT = 16 * 2**20
 # Shorter values are stored as they are. Compressing one would let another thread of the process run,
 # and the event loop would wait for it.
 LONG = 2048
@@ -52,11 +54,16 @@ class Packed(NamedTuple):
 
 
 def line_of(chain: Iterable[Version]) -> Line:
-    """Return what later versions need of a chain, which is given with the newest first."""
+    """Return what later versions need of a chain, which is given with the newest first.
+
+    Of long versions that is less: then later ones are patched against the oldest one that is left.
+    """
     found: list[Version] = []
-    level = -1
+    level, size = -1, 0
     for each in chain:
         if (its := _level(each.position)) > level:
+            if found and (size := size + len(each.plain)) > MOST_KEPT:
+                break
             found.append(each)
             level = its
     return tuple(found)

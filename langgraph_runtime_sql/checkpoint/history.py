@@ -7,6 +7,7 @@ from typing import Any
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from sqlalchemy import bindparam, literal, select
 
+from langgraph_runtime_sql import process
 from langgraph_runtime_sql.checkpoint import chains, deltas, reading, resealing, rows, sealing, undo
 from langgraph_runtime_sql.checkpoint.chains import Packed, Version
 from langgraph_runtime_sql.checkpoint.reading import Key, Reader
@@ -93,7 +94,7 @@ def row_of(place: Place, parent: str | None, version: Version, columns: Row) -> 
         "position": version.position,
         "size": len(version.plain),
         **columns,
-        "build": None,
+        "build": process.configuration().options.build,
     }
 
 

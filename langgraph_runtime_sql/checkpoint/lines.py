@@ -7,8 +7,8 @@ from langgraph_runtime_sql.checkpoint.chains import LONG, Line, Packed
 from langgraph_runtime_sql.encryption import master
 from langgraph_runtime_sql.memo import Memo
 
-# Namespaces of which a saver remembers the line; a graph may have called many subgraphs.
-_MOST = 16
+# Bytes of the lines that a saver remembers; a graph may have called many subgraphs.
+_MOST = 64 * 2**20
 # Bytes of the memo, and what an entry takes beside its versions.
 _SIZE, _ENTRY = 64 * 2**20, 500
 
@@ -18,14 +18,15 @@ class Lines:
 
     def __init__(self) -> None:
         self._lines: OrderedDict[tuple[str, str], Line] = OrderedDict()
+        self._size = 0
 
     def keep(self, thread_id: str, ns: str, line: Line) -> None:
         """Remember a line."""
         if line:
+            self._size += _size(line) - _size(self._lines.pop((thread_id, ns), ()))
             self._lines[thread_id, ns] = line
-            self._lines.move_to_end((thread_id, ns))
-            if len(self._lines) > _MOST:
-                self._lines.popitem(last=False)
+            while self._size > _MOST and len(self._lines) > 1:
+                self._size -= _size(self._lines.popitem(last=False)[1])
 
     def after(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Line | None:
         """Return the line that ends at a checkpoint, or None if it is not known."""
@@ -33,6 +34,10 @@ class Lines:
             return ()
         line = self._lines.get((thread_id, ns))
         return line if line and line[0].id == checkpoint_id else None
+
+
+def _size(line: Line) -> int:
+    return sum(len(each.plain) for each in line)
 
 
 class _Newest(NamedTuple):
@@ -50,7 +55,7 @@ def remember(thread_id: str, ns: str, line: Line, packed: Packed) -> None:
     Short ones are read as fast, and nothing that is encrypted stays in memory after its key was erased.
     """
     if line and len(line[0].plain) >= LONG and not master.active():
-        size = sum(len(each.plain) for each in line) + len(packed.data) + _ENTRY
+        size = _size(line) + len(packed.data) + _ENTRY
         _newest.put((thread_id, ns), _Newest(line, packed), size)
 
 

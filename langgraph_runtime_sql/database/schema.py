@@ -315,6 +315,8 @@ runs = Table(
     # For limits: the user who made the run, and which of a tenant's runs start first.
     Column("user_id", Text),
     Column("priority", Integer, nullable=False, server_default="0"),
+    # The build that claimed it: only processes of this build claim it again. NULL: any does.
+    Column("build", Text),
     Index(None, "thread_id", "created_at"),
     Index(None, "assistant_id"),
     Index(
@@ -328,7 +330,7 @@ runs = Table(
     Index(
         "ix_runs_pending_thread", "thread_id", "created_at", "seq", sqlite_where=text(_IS_PENDING)
     ),
-    # For turns between tenants: the pending runs of each, and the number in flight.
+    # For turns between tenants: the pending runs of each.
     Index(
         "ix_runs_pending_turn",
         text(TENANT),
@@ -338,11 +340,20 @@ runs = Table(
         "thread_id",
         sqlite_where=text(_IS_PENDING),
     ),
-    Index("ix_runs_running_tenant", text(TENANT), sqlite_where=text(_IS_RUNNING)),
     # The queue's invariant: a thread has at most one running run.
     Index("uq_runs_running_thread", "thread_id", unique=True, sqlite_where=text(_IS_RUNNING)),
 )
 """A run: its input, status, claim and lease. It stays after its end."""
+
+tenant_runs = Table(
+    "tenant_runs",
+    metadata,
+    # An empty text for runs without a tenant, which are not counted here.
+    Column("tenant", Text, primary_key=True),
+    Column("running", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How many runs of a tenant are running. Triggers count (`migrations.triggers`); a claim locks the row."""
 
 event_segments = Table(
     "event_segments",
@@ -393,7 +404,8 @@ def _write_columns() -> list[Column[Any]]:
 # Partitions of a table of checkpoints, by thread: vacuum and indexes work on one of them at a time.
 PARTITIONS = 16
 # Graphs may choose ids of threads that the server does not know, so nothing refers to `threads`.
-_BY_THREAD: Any = {"postgresql_partition_by": "HASH (thread_id)"}
+# An option of the dialect would import it in every process.
+_BY_THREAD: Any = {"info": {"partition_by": "HASH (thread_id)"}}
 
 thread_checkpoints = Table(
     "thread_checkpoints",
@@ -449,7 +461,7 @@ run_writes = Table(
 
 def partitions(table: Table) -> list[str]:
     """Return the names of a table's partitions in Postgres."""
-    if table.dialect_options["postgresql"]["partition_by"] is None:
+    if "partition_by" not in table.info:
         return []
     return [f"{table.name}_{number}" for number in range(PARTITIONS)]
 

@@ -12,7 +12,10 @@ from langgraph_runtime_sql.database.schema import PARTITIONS, metadata, partitio
 def creating(dialect: Dialect) -> Iterator[str]:
     """Yield the statements for all tables and indexes of `database.schema`."""
     for table in metadata.sorted_tables:
-        yield str(CreateTable(table).compile(dialect=dialect))
+        created = str(CreateTable(table).compile(dialect=dialect))
+        if dialect.name == "postgresql" and "partition_by" in table.info:
+            created = f"{created.rstrip()} PARTITION BY {table.info['partition_by']}"
+        yield created
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             if dialect.name == "postgresql":
                 # The schema states the conditions of partial indexes for SQLite only.

@@ -23,6 +23,7 @@ from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
 from langgraph_runtime_sql.ops.runs import leases, recovery, run_metrics
+from langgraph_runtime_sql.ops.runs.turns import TenantRotation
 from langgraph_runtime_sql.periodic import periodic
 from langgraph_runtime_sql.queue import node_threads, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
@@ -84,7 +85,7 @@ class Queue:
         self.draining = False
         self.stopping = False
         self.renewal = leases.Renewal()
-        self._turns = run_claim.TenantRotation()
+        self._rotation = TenantRotation()
         self._reserved = opened.options.limits.reserved_slots(slots)
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
@@ -152,7 +153,7 @@ class Queue:
         async with self._claiming:
             began = elapsed()
             claimed = await self._runtime.database.write(
-                lambda conn: run_claim.claim(conn, free, self._turns, reserved=self._reserved),
+                lambda conn: run_claim.claim(conn, free, self._rotation, reserved=self._reserved),
                 urgent=True,
             )
             # With all slots taken, waiting and delayed runs are only looked at when a slot is free.

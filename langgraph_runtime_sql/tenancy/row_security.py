@@ -62,6 +62,7 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
             "idempotency_keys",
             "revocations",
             "audit_entries",
+            "tenant_runs",
             "limit_usage",
             "stored_bytes",
             "event_segments",

@@ -8,12 +8,15 @@ from uuid import UUID, uuid4
 from sqlalchemy import func, select
 
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.gate import reads
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants.assistants import system_id
+from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import create as run_create
 from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.ops.runs.turns import TenantRotation
 from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
 
@@ -84,6 +87,27 @@ async def queue_runs(
     parts = [partial(fn, min(500, count - start)) for start in range(0, count, 500)]
     made = await asyncio.gather(*(current().database.write(part) for part in parts))
     return [run_id for part in made for run_id in part]
+
+
+async def claim(
+    db: Database, limit: int, rotation: TenantRotation | None = None, *, reserved: int = 0
+) -> list[str | None]:
+    """Claim runs as the queue does: again as long as a claim leaves some out.
+
+    Returns:
+        The tenants of the runs, in the order of their starts.
+    """
+    rotation = rotation or TenantRotation()
+    found: list[str | None] = []
+    while len(found) < limit:
+        free = limit - len(found)
+        claimed = await db.write(
+            lambda conn: run_claim.claim(conn, free, rotation, reserved=reserved)  # noqa: B023
+        )
+        found += [run["tenant"] for run, _ in claimed.runs]
+        if claimed.due_in != 0:
+            break
+    return found
 
 
 async def count(tenant: str, status: str) -> int:

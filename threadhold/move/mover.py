@@ -117,7 +117,8 @@ class _Move:
             if part in self.parts:
                 self.target.advance_sequences(part.name, self.source.last_number(part.source))
         self.target.finish(self.parts)
-        known = {part.source for part in self.all_parts}
+        # The runs have brought their counters.
+        known = {part.source for part in self.all_parts} | {"tenant_runs"}
         known |= {schema.versions for schema in self.schemas}
         return Moved(
             {part.name: stages[part.name].count for part in self.parts},

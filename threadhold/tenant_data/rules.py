@@ -78,6 +78,7 @@ RUNTIME: tuple[Rule, ...] = (
     # An index of the threads' metadata.
     Rule("thread_labels", TENANT, export=False),
     Rule("runs", TENANT),
+    Rule("tenant_runs", TENANT, export=False),
     Rule("crons", TENANT),
     Rule("webhooks", TENANT),
     Rule("effects", TENANT),

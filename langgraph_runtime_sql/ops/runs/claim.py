@@ -2,8 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -21,22 +20,19 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Params, Prepared, Row
-from langgraph_runtime_sql.limit_settings import Limits
-from langgraph_runtime_sql.ops.runs import announce, limited_claim
-from langgraph_runtime_sql.ops.runs import order as run_order
+from langgraph_runtime_sql.ops.runs import announce, order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
+from langgraph_runtime_sql.ops.runs.order import APART_SECONDS
+from langgraph_runtime_sql.ops.runs.turns import TenantRotation, choose_runs
 from langgraph_runtime_sql.statuses import RunStatus
 
 LEASE_SECONDS = 15.0
-# Between the starts of two runs on their last attempt.
-APART_SECONDS = 30.0
 _BEGINNING = datetime.fromtimestamp(0, UTC)
 _END = datetime.max.replace(tzinfo=UTC)
 # The name under which this process claims; each start of the process has its own.
 OWNER = uuid.uuid4().hex
 Include = Literal["own", "ended", "all"]
-Rows = Callable[[], list[Row]]
 
 
 def _rename() -> None:
@@ -53,7 +49,8 @@ class Claimed(NamedTuple):
 
     Attributes:
         runs: Each run with its attempt.
-        due_in: Seconds until the next run becomes due, or None.
+        due_in: Seconds until the next run becomes due, or None. 0 if this claim left tenants or
+            runs out: another one may start more.
         waiting: Whether due runs remain. They wait for a free slot or for another run to end.
     """
 
@@ -62,52 +59,25 @@ class Claimed(NamedTuple):
     waiting: bool
 
 
-@dataclass(slots=True)
-class TenantRotation:
-    """The position of a process in the rotation of tenants.
-
-    Attributes:
-        reached: The name of the last tenant that a claim considered.
-    """
-
-    reached: str = ""
-
-
 _STARTED: dict[str, Any] = {
     "status": RunStatus.RUNNING,
     "attempt": runs.c.attempt + 1,
     "claimed_by": bindparam("owner"),
     "lease_until": bindparam("lease"),
+    "build": bindparam("own_build"),
     "updated_at": bindparam("now"),
 }
 
 
-def _claiming(first: Select[Any]) -> ReturningUpdate[Any]:
-    """Return the statement that claims the runs with the numbers in `first`."""
+def _starting(which: Select[Any]) -> ReturningUpdate[Any]:
+    """Return the statement that starts the runs with the numbers in `which`."""
+    # The CTE finds and locks the runs once, however often the statement refers to them.
     return (
         runs.update()
-        .where(runs.c.seq.in_(first))
+        .where(runs.c.seq.in_(select(which.cte("claimable").c.seq)))
         .values(_STARTED)
         .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
     )
-
-
-def _locked(first: Select[Any]) -> Select[Any]:
-    # The CTE finds and locks the runs once, however often the statement refers to them.
-    return select(first.cte("claimable").c.seq)
-
-
-def _oldest_together() -> Select[Any]:
-    return run_order.oldest().limit(bindparam("limit")).with_for_update(skip_locked=True, of=runs)
-
-
-_CLAIM = Prepared(lambda: _claiming(run_order.oldest().limit(1)))
-_TENANTS = Prepared(run_order.tenants)
-_CLAIM_FAIRLY = Prepared(lambda: _claiming(run_order.fairest()))
-# On Postgres, one statement claims several runs and skips rows that another process has locked.
-_CLAIM_TOGETHER = Prepared(lambda: _claiming(_locked(_oldest_together())))
-_CLAIM_FAIRLY_TOGETHER = Prepared(lambda: _claiming(_locked(run_order.fairest_together())))
-_CLAIM_ONE = Prepared(lambda: _claiming(_locked(limited_claim.pending("number"))))
 
 
 def _counting(now: ColumnElement[Any]) -> Prepared:
@@ -120,6 +90,8 @@ def _counting(now: ColumnElement[Any]) -> Prepared:
 _COUNT_DUE = _counting(bindparam("now"))
 # On Postgres, the server's clock lets the count go out together with the question for the time.
 _COUNT_DUE_NOW = _counting(func.statement_timestamp())
+_START_OLDEST = Prepared(lambda: _starting(order.oldest()))
+_START = Prepared(lambda: _starting(order.numbered()))
 _next_due = select(func.min(runs.c.created_at)).where(
     runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("now")
 )
@@ -188,44 +160,43 @@ _TAKE_LOST = Prepared(
 
 
 def claim(
-    conn: Connection, limit: int, turns: TenantRotation | None = None, *, reserved: int = 0
+    conn: Connection, limit: int, rotation: TenantRotation | None = None, *, reserved: int = 0
 ) -> Claimed:
-    """Claim up to `limit` due runs for this process, in the order of `run_order`.
+    """Claim up to `limit` due runs for this process, in the order of `order`.
 
     Args:
-        turns: The queue's position among the tenants. Default: before the first tenant.
+        rotation: The queue's position among the tenants. Default: before the first tenant.
         reserved: How many of the process's slots only a tenant without running runs may take.
             It has no effect without tenants.
     """
     conn.prefetch_now()
-    has_tenants = runtime.current().options.tenant_key is not None
-    unreserved = max(0, limit - reserved) if has_tenants else limit
-    limits = runtime.current().options.limits
-    fairly = has_tenants and not limits.order_claims and _are_more_due_than(conn, unreserved)
-    now = conn.now()
-    values: Params = {
-        "now": now,
-        "since": _BEGINNING,
-        "owner": OWNER,
-        "lease": now + timedelta(seconds=LEASE_SECONDS),
-        "last": _attempts_before_last(),
-        "apart": now - timedelta(seconds=APART_SECONDS),
-        "unreserved": unreserved,
-    }
-    if fairly:
-        values = {**values, **_turns(conn, limit, unreserved, turns or TenantRotation())}
-    if limits.order_claims:
-        take = _claim_within(conn, limits, limit, values, turns or TenantRotation())
-    else:
-        take = (_claim_together if conn.locks else _claim_each)(
-            conn, limit if fairly else unreserved, values, fairly
+    options = runtime.current().options
+    unreserved = limit if options.tenant_key is None else max(0, limit - reserved)
+    # Tenants that all get a slot need not take turns.
+    in_turn = options.limits.order_claims or (
+        options.tenant_key is not None and _are_more_due_than(conn, unreserved)
+    )
+    rotation = rotation or TenantRotation()
+    values: Params = {"own_build": options.build, "last": _attempts_before_last()}
+    if in_turn:
+        known = values if conn.locks else {**values, **_clock(conn)}
+        numbers, unfinished = choose_runs(
+            conn, options.limits, known, rotation, free=limit, unreserved=unreserved
         )
-    remaining = conn.prefetch(_LEFT, {"now": now})
-    found = take()
+        start, which = _START, [{"number": number} for number in numbers]
+    else:
+        start, which, unfinished = _START_OLDEST, [{"limit": unreserved}], False
+    values = {**values, **_clock(conn), **_lease(conn)}
+    started = [conn.prefetch(start, {**values, **each}) for each in which]
+    remaining = conn.prefetch(_LEFT, values)
+    found = [row for each in started for row in each.all()]
+    found.sort(key=lambda row: (row["created_at"], row["seq"]))
     for row in found:
         announce.started(conn, row)
     left = remaining.one() or {"due": None, "waits": False}
-    due_in = None if left["due"] is None else (left["due"] - now).total_seconds()
+    due_in = None if left["due"] is None else (left["due"] - values["now"]).total_seconds()
+    if len(found) < unreserved and rotation.goes_on(len(found), unfinished):
+        due_in = 0.0
     claimed = [(run_rows.claimed(row), row["attempt"]) for row in found]
     return Claimed(claimed, due_in, bool(left["waits"]))
 
@@ -239,58 +210,9 @@ def _are_more_due_than(conn: Connection, slots: int) -> bool:
     return due > slots
 
 
-def _turns(conn: Connection, limit: int, unreserved: int, turns: TenantRotation) -> Params:
-    """Return the parameters that select the tenants of this claim, and advance `turns`."""
-    among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * limit)
-    if not unreserved:
-        # Most of the waiting tenants may be those that may not take these slots.
-        among *= run_order.TENANTS_RESTING
-    values = {"reached": turns.reached, "among": among}
-    found = conn.fetchall(_TENANTS, values)
-    if len(found) == among:
-        turns.reached = found[-1]["tenant"]
-    return values
-
-
-def _claim_each(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
-    found: list[Row] = []
-    while len(found) < limit:
-        is_reserved = len(found) >= values["unreserved"]
-        if fairly:
-            row = conn.fetchone(_CLAIM_FAIRLY, {**values, "resting": int(is_reserved)})
-        elif is_reserved:
-            break
-        else:
-            row = conn.fetchone(_CLAIM, values)
-        if row is not None:
-            found.append(row)
-            if not fairly:
-                values = {**values, "since": row["created_at"]}
-        elif fairly:
-            # These tenants have no run that may start. Fill the free slots with any run.
-            fairly = False
-        else:
-            break
-    return lambda: found
-
-
-def _claim_together(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
-    found: list[Row] = []
-    if fairly:
-        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "limit": limit})
-    # Other processes may have claimed some of these runs. Fill the free slots with any run.
-    left = max(0, values["unreserved"] - len(found))
-    rest = conn.prefetch(_CLAIM_TOGETHER, {**values, "limit": left}) if left else None
-    return lambda: sorted(
-        [*found, *(rest.all() if rest else ())], key=lambda row: (row["created_at"], row["seq"])
-    )
-
-
-def _claim_within(
-    conn: Connection, limits: Limits, limit: int, values: Params, turns: TenantRotation
-) -> Rows:
-    found = limited_claim.claim(conn, limits, _CLAIM_ONE, limit, values, turns)
-    return lambda: found
+def _clock(conn: Connection) -> Params:
+    now = conn.now()
+    return {"now": now, "apart": now - timedelta(seconds=APART_SECONDS)}
 
 
 def _attempts_before_last() -> int:
@@ -385,6 +307,8 @@ def recover(
         The ids of the released runs.
     """
     rows = conn.fetchall(_TAKE_LOST, {**_expiry(conn, include), "after": first - 1, "last": last})
+    # The commit locks the counters of tenants in this order, as claims do.
+    rows.sort(key=lambda row: row["tenant"] or "")
     return [
         str(row["run_id"])
         for row in rows

@@ -1,23 +1,21 @@
 """Order: which runs may start, and in which order.
 
-On each thread, only the oldest pending run may start, and only while no run is in progress.
-Runs start in the order of their creation. If more runs are due than slots are free, tenants take
-turns: the tenant with the fewest running runs comes first, and of its runs those of the highest
-priority, oldest first. So no tenant waits for the backlog of another.
+On each thread, only the oldest pending run may start, and only while no run is in progress. A
+process claims runs that no build has claimed, and those of its own build.
 
-Some slots are reserved for tenants without a running run. Otherwise one tenant could hold all slots
-for as long as its runs take, and another would wait for them.
+Runs start in the order of their creation. With tenants, or limits on running runs, tenants take
+turns (`turns`), and a tenant's runs of the highest priority come first, oldest first.
 
-To bound the cost, a claim considers a limited number of tenants. The next claim continues after
-them by name, and wraps around after the last. No tenant starves: the rotation reaches each of
-them again, and new runs are never older than waiting ones.
+To bound its cost, a claim looks at the tenants of the oldest runs, and at a window of tenants. The
+next window continues with its last tenant, and the one after the last tenant begins anew. No tenant
+starves: the rotation reaches each of them again, and new runs are never older than waiting ones.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import (
     CTE,
+    DateTime,
     Integer,
     Text,
     and_,
@@ -25,40 +23,54 @@ from sqlalchemy import (
     case,
     cast,
     func,
+    literal,
     literal_column,
     or_,
     select,
     true,
+    tuple_,
 )
 from sqlalchemy.sql import ColumnElement, FromClause, Select
 
-from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
+from langgraph_runtime_sql.database.schema import (
+    PENDING_LITERAL,
+    RUNNING_LITERAL,
+    Json,
+    runs,
+    tenant_runs,
+)
 
-# A claim considers this many tenants for each free slot, and at least this many.
-TENANTS_EACH = 4
-TENANTS_AT_LEAST = 32
-# With only reserved slots free, a claim considers this many times as many tenants.
-TENANTS_RESTING = 8
-
-_Condition = Callable[[ColumnElement[Any]], ColumnElement[bool]]
+# Between the starts of two runs on their last attempt.
+APART_SECONDS = 30.0
+# A claim looks at the tenants of this many due runs, the oldest.
+OLDEST = 256
 
 
 def tenant(of: FromClause) -> ColumnElement[Any]:
-    """Return the expression of the indexes: `tables.TENANT`."""
+    """Return the expression of the indexes: `schema.TENANT`."""
     return case((of.c.tenant.is_(None), literal_column("''", Text)), else_=of.c.tenant)
 
 
-def may_start(candidate: FromClause) -> ColumnElement[bool]:
+def may_start(
+    candidate: FromClause,
+    now: ColumnElement[Any] | None = None,
+    apart: ColumnElement[Any] | None = None,
+) -> ColumnElement[bool]:
     """Return the condition for a due run that may start.
 
     Checks for running threads first: a thread with a long backlog and a running run is skipped
     without a comparison of its pending runs.
+
+    Args:
+        candidate: The run.
+        now, apart: The time, and the time `APART_SECONDS` before. Default: parameters.
     """
     running, earlier = runs.alias("running"), runs.alias("earlier")
+    now = bindparam("now") if now is None else now
+    apart = bindparam("apart") if apart is None else apart
     return and_(
         candidate.c.status == PENDING_LITERAL,
-        candidate.c.created_at <= bindparam("now"),
-        candidate.c.created_at >= bindparam("since"),
+        candidate.c.created_at <= now,
         # Not correlated, so that the database evaluates it once.
         candidate.c.thread_id.not_in(
             select(running.c.thread_id).where(running.c.status == RUNNING_LITERAL)
@@ -70,7 +82,8 @@ def may_start(candidate: FromClause) -> ColumnElement[bool]:
             _is_before(earlier, candidate),
         )
         .exists(),
-        _not_suspect(candidate) | _first_suspect(candidate),
+        _is_of_build(candidate),
+        _not_suspect(candidate) | _first_suspect(candidate, apart),
     )
 
 
@@ -80,12 +93,17 @@ def _is_before(one: FromClause, other: FromClause) -> ColumnElement[bool]:
     )
 
 
+def _is_of_build(candidate: FromClause) -> ColumnElement[bool]:
+    """Return the condition for a run that this build may claim."""
+    return or_(candidate.c.build.is_(None), candidate.c.build == bindparam("own_build", type_=Text))
+
+
 def _not_suspect(candidate: FromClause) -> ColumnElement[bool]:
     """Return the condition for a run with more than one attempt left."""
     return candidate.c.attempt != bindparam("last")
 
 
-def _first_suspect(candidate: FromClause) -> ColumnElement[bool]:
+def _first_suspect(candidate: FromClause, apart: ColumnElement[Any]) -> ColumnElement[bool]:
     """Return the condition for the oldest run on its last attempt, while no other one has begun.
 
     A run that ends its process also ends the attempts of the runs beside it. If they always
@@ -97,152 +115,170 @@ def _first_suspect(candidate: FromClause) -> ColumnElement[bool]:
         .where(
             running.c.status == RUNNING_LITERAL,
             running.c.attempt > bindparam("last"),
-            running.c.updated_at > bindparam("apart"),
+            running.c.updated_at > apart,
         )
         .exists(),
         ~select(older.c.seq)
         .where(
             older.c.status == PENDING_LITERAL,
             older.c.attempt == bindparam("last"),
+            _is_of_build(older),
             _is_before(older, candidate),
         )
         .exists(),
     )
 
 
-def order(candidate: FromClause) -> tuple[ColumnElement[Any], ...]:
-    """Return the order of a tenant's runs, which is that of its index."""
-    return candidate.c.priority.desc(), candidate.c.created_at, candidate.c.seq
-
-
 def oldest() -> Select[Any]:
-    """Select the numbers of the runs that may start, oldest first."""
-    return select(runs.c.seq).where(may_start(runs)).order_by(runs.c.created_at, runs.c.seq)
-
-
-def fairest() -> Select[Any]:
-    """Select the number of the run that starts next if tenants take turns.
-
-    With `resting`, only a tenant without running runs has a turn.
-    """
-    waiting, busy = _waiting(), _busy()
-    candidate, head = runs.alias("candidate"), runs.alias("head")
-    first = (
-        select(candidate.c.seq)
-        .where(tenant(candidate) == waiting.c.tenant, may_start(candidate))
-        .order_by(*order(candidate))
-        .limit(1)
-        .correlate(waiting)
-        .scalar_subquery()
-    )
-    return (
-        select(head.c.seq)
-        .select_from(
-            waiting.join(head, head.c.seq == first).outerjoin(
-                busy, busy.c.tenant == waiting.c.tenant
-            )
-        )
-        .where(or_(bindparam("resting", type_=Integer) == 0, busy.c.runs.is_(None)))
-        .order_by(func.coalesce(busy.c.runs, 0), head.c.created_at, head.c.seq)
-        .limit(1)
-    )
-
-
-def fairest_together() -> Select[Any]:
-    """Select and lock the numbers of the `limit` runs that start next if tenants take turns.
-
-    After the first `unreserved` of them, only first runs of tenants without running runs are
-    selected. Skips rows that another process has locked, so the result may be shorter.
-    """
-    waiting, busy = _waiting(), _busy()
-    candidate = runs.alias("candidate")
-    sorting = order(candidate)
-    each = (
-        select(
-            candidate.c.created_at,
-            candidate.c.seq,
-            func.row_number().over(order_by=sorting).label("turn"),
-        )
-        .where(tenant(candidate) == waiting.c.tenant, may_start(candidate))
-        .order_by(*sorting)
-        .limit(bindparam("limit"))
-        .lateral("each")
-    )
-    turn = func.coalesce(busy.c.runs, 0) + each.c.turn
-    turns = turn, each.c.created_at, each.c.seq
-    first = (
-        select(
-            each.c.seq,
-            turn.label("turn"),
-            func.row_number().over(order_by=turns).label("place"),
-        )
-        .select_from(waiting.join(each, true()).outerjoin(busy, busy.c.tenant == waiting.c.tenant))
-        .order_by(*turns)
-        .limit(bindparam("limit"))
-        .cte("first")
-    )
-    chosen = select(first.c.seq).where(
-        or_(first.c.place <= bindparam("unreserved", type_=Integer), first.c.turn == 1)
-    )
+    """Select and lock the numbers of the `limit` oldest runs that may start."""
     return (
         select(runs.c.seq)
-        .where(runs.c.seq.in_(chosen), runs.c.status == PENDING_LITERAL)
+        .where(may_start(runs))
+        .order_by(runs.c.created_at, runs.c.seq)
+        .limit(bindparam("limit"))
         .with_for_update(skip_locked=True, of=runs)
     )
 
 
-def tenants() -> Select[Any]:
-    """Select the `among` tenants of a claim, in their order, after the tenant `reached`."""
-    waiting = _waiting()
-    return select(waiting.c.tenant).order_by(waiting.c.place)
+def waiting(dialect: str) -> Select[Any]:
+    """Select the tenants of a window and those of the oldest runs, with up to `each` runs of each.
+
+    A tenant whose runs must wait has a row without a run. The window is the next `among` tenants
+    from `reached` on; `place` orders it, and is -1 beyond it.
+    """
+    names = ("status", "created_at", "seq", "thread_id", "attempt", "build", "tenant")
+    due = (
+        select(*(runs.c[name] for name in names))
+        .where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= _clock(dialect)[0])
+        .order_by(runs.c.created_at, runs.c.seq)
+        .limit(literal_column(str(OLDEST), Integer))
+        .cte("due")
+    )
+    eldest = (
+        select(tenant(due).label("tenant"), literal(-1, Integer).label("place"))
+        .where(may_start(due, *_clock(dialect)))
+        .limit(bindparam("oldest", type_=Integer))
+        .cte("eldest")
+    )
+    window = _window()
+    named = select(window).where(window.c.tenant.is_not(None))
+    every = named.union_all(select(eldest)).cte("every")
+    known = (
+        select(every.c.tenant, func.max(every.c.place).label("place"))
+        .group_by(every.c.tenant)
+        .cte("known")
+    )
+    return _runs_of(known, dialect)
 
 
-def _waiting() -> CTE:
-    """Select these tenants, with one index lookup for each."""
-    reached, among = bindparam("reached", type_=Text), bindparam("among", type_=Integer)
-    ahead = _walk("ahead", lambda name: name > reached, 0)
-    behind = _walk("behind", lambda name: name <= reached, among)
-    return (
-        select(ahead.c.tenant, ahead.c.place)
-        .where(ahead.c.tenant.is_not(None))
-        .union_all(select(behind.c.tenant, behind.c.place).where(behind.c.tenant.is_not(None)))
-        .limit(among)
+def locked() -> Select[Any]:
+    """Select up to `each` runs that may start of each tenant in the list `tenants`. Postgres only."""
+    name = listed("tenants", "postgresql").c.value
+    known = select(name.label("tenant"), literal(0, Integer).label("place")).cte("known")
+    return _runs_of(known, "postgresql")
+
+
+def _runs_of(known: CTE, dialect: str) -> Select[Any]:
+    """Select the tenants `known`, each with its number of running runs and its next runs.
+
+    With `resting`, only tenants without a running run have next runs.
+    """
+    other, candidate = runs.alias("none"), runs.alias("candidate")
+    # Triggers count the runs of tenants only.
+    of_none = select(func.count()).where(other.c.status == RUNNING_LITERAL, tenant(other) == "")
+    counted = case(
+        (known.c.tenant == "", of_none.scalar_subquery()),
+        else_=func.coalesce(tenant_runs.c.running, 0),
+    )
+    tenants = (
+        select(known.c.tenant, known.c.place, counted.label("running"))
+        .select_from(known.outerjoin(tenant_runs, tenant_runs.c.tenant == known.c.tenant))
         .cte("waiting")
     )
+    names = ("seq", "user_id", "assistant_id", "priority", "created_at")
+    sqlite = dialect == "sqlite"
+    user, assistant = func.coalesce(candidate.c.user_id, ""), cast(candidate.c.assistant_id, Text)
+    found = (
+        select(*(candidate.c[name] for name in (names[:1] if sqlite else names)))
+        .where(
+            tenant(candidate) == tenants.c.tenant,
+            may_start(candidate, *_clock(dialect)),
+            or_(bindparam("resting", type_=Integer) == 0, tenants.c.running == 0),
+            tuple_(tenants.c.tenant, user).not_in(_pairs("users", dialect)),
+            tuple_(tenants.c.tenant, assistant).not_in(_pairs("assistants", dialect)),
+        )
+        .order_by(candidate.c.priority.desc(), candidate.c.created_at, candidate.c.seq)
+        .limit(bindparam("each", type_=Integer))
+        .correlate(tenants)
+    )
+    if sqlite:
+        run: Any = runs.alias("run")
+        joined = tenants.outerjoin(run, run.c.seq.in_(found))
+    else:
+        run = found.lateral("run")
+        joined = tenants.outerjoin(run, true())
+    return (
+        select(tenants, *(run.c[name] for name in names))
+        .select_from(joined)
+        .order_by(run.c.priority.desc(), run.c.created_at, run.c.seq)
+    )
 
 
-def _walk(name: str, where: _Condition, start: ColumnElement[int] | int) -> CTE:
-    """Select up to `among` tenants with pending runs that satisfy `where`, then None."""
-    first = select(func.min(tenant(runs))).where(
-        runs.c.status == PENDING_LITERAL, where(tenant(runs))
+def _clock(dialect: str) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """Return the parameters `now` and `apart`.
+
+    On Postgres, the server's clock lets a statement go out together with the question for the time.
+    """
+    if dialect == "sqlite":
+        return bindparam("now"), bindparam("apart")
+    clock = "statement_timestamp()"
+    before = f"{clock} - interval '{APART_SECONDS:g} seconds'"
+    return literal_column(clock, DateTime(timezone=True)), literal_column(before, DateTime(True))
+
+
+def listed(name: str, dialect: str, *, texts: bool = True) -> Any:
+    """Return the elements of the parameter `name`, a list, as rows."""
+    listed = bindparam(name, type_=Json)
+    if dialect == "sqlite":
+        return func.json_each(listed).table_valued("value", name=name)
+    # Imported late: a process on SQLite does not need the dialect.
+    from sqlalchemy.dialects.postgresql import JSONB
+
+    of = func.jsonb_array_elements_text if texts else func.jsonb_array_elements
+    return of(cast(listed, JSONB)).table_valued("value", name=name)
+
+
+def _pairs(name: str, dialect: str) -> Select[Any]:
+    """Select the pairs in the parameter `name`, a list of lists of two texts."""
+    value = listed(name, dialect, texts=False).c.value
+    return select(*(value.op("->>", return_type=Text)(literal_column(str(n))) for n in (0, 1)))
+
+
+def numbered() -> Select[Any]:
+    """Select and lock the pending run whose number is the parameter `number`."""
+    return (
+        select(runs.c.seq)
+        .where(runs.c.seq == bindparam("number"), runs.c.status == PENDING_LITERAL)
+        .with_for_update(skip_locked=True, of=runs)
     )
-    place = cast(start, Integer)
-    found = select(first.scalar_subquery().label("tenant"), place.label("place")).cte(
-        name, recursive=True
+
+
+def _window() -> CTE:
+    """Select the next `among` tenants with pending runs, with one index lookup for each, then None."""
+    name, other = tenant(runs), runs.alias("next")
+    first = select(func.min(name)).where(
+        runs.c.status == PENDING_LITERAL, name >= bindparam("reached", type_=Text)
     )
-    other = runs.alias("next")
+    found = select(first.scalar_subquery().label("tenant"), literal(0, Integer).label("place")).cte(
+        "window", recursive=True
+    )
     following = (
         select(func.min(tenant(other)))
-        .where(
-            other.c.status == PENDING_LITERAL,
-            tenant(other) > found.c.tenant,
-            where(tenant(other)),
-        )
+        .where(other.c.status == PENDING_LITERAL, tenant(other) > found.c.tenant)
         .correlate(found)
         .scalar_subquery()
     )
-    more = found.c.place + 1 < place + bindparam("among", type_=Integer)
+    more = found.c.place + 1 < bindparam("among", type_=Integer)
     return found.union_all(
         select(following, found.c.place + 1).where(found.c.tenant.is_not(None), more)
-    )
-
-
-def _busy() -> CTE:
-    """Select the number of running runs of each tenant."""
-    of = tenant(runs)
-    return (
-        select(of.label("tenant"), func.count().label("runs"))
-        .where(runs.c.status == RUNNING_LITERAL)
-        .group_by(of)
-        .cte("busy")
     )

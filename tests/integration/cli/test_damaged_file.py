@@ -25,7 +25,6 @@ COMMANDS = (
     ("doctor",),
     ("doctor", "--fix"),
     ("migrate",),
-    ("compact",),
     ("storage",),
     ("audit",),
     ("webhooks", "list"),

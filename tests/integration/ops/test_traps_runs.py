@@ -446,7 +446,8 @@ async def test_claim_of_the_first_of_ten_thousand_pending_runs_is_cheap(db: Data
     await _pile_up(db, await runtime.start_run(uuid4(), "sleeper", LONG), 10_000)
     found, effort = await db.write(_effort)
     assert found == 1
-    assert effort <= 200
+    # One statement claims for all free slots, so it also passes over the thread's other runs.
+    assert effort <= 400  # 40 instructions a run
 
 
 async def test_enqueueing_a_run_reads_no_other_pending_run(db: Database) -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.limit_settings import Limits
-from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.queue import queue
-from tests.support import runtime
+from tests.support import runtime, turns
 from tests.support.runtime import set_options
 from tests.support.turns import count, queue_runs
 
@@ -35,8 +34,7 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
 
 async def claim(db: database.Database, limit: int, reserved: int) -> Counter[str | None]:
     """Claim runs and return how many of each tenant."""
-    claimed = await db.write(lambda conn: run_claim.claim(conn, limit, reserved=reserved))
-    return Counter(run["tenant"] for run, _ in claimed.runs)
+    return Counter(await turns.claim(db, limit, reserved=reserved))
 
 
 async def test_tenants_start_beside_a_tenant_with_a_backlog_of_long_runs(

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database import database
-from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres import engine
+from langgraph_runtime_sql.database.schema import runs, tenant_runs, threads
 from langgraph_runtime_sql.limit_settings import parse
 from langgraph_runtime_sql.ops.assistants.assistants import system_id
 from langgraph_runtime_sql.ops.crons.firing import Firing
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from tests.support import runtime
 from tests.support.runtime import set_options
-from tests.support.turns import KEY, count, queue_runs
+from tests.support.turns import KEY, claim, count, queue_runs
 
 pytestmark = [
     pytest.mark.usefixtures("each_database", "tenants"),
@@ -36,12 +39,6 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
 
 def configure(patch: pytest.MonkeyPatch, **section: Any) -> None:
     set_options(patch, grace_seconds=0, tenant_key=KEY, limits=parse(section))
-
-
-async def claim(db: database.Database, limit: int) -> list[str | None]:
-    """Claim runs and return their tenants, in the order of their starts."""
-    claimed = await db.write(lambda conn: run_claim.claim(conn, limit, run_claim.TenantRotation()))
-    return [run["tenant"] for run, _ in claimed.runs]
 
 
 async def end_one(db: database.Database, tenant: str) -> None:
@@ -159,20 +156,77 @@ async def test_limit_is_kept_and_every_run_ends(
 
 
 @pytest.mark.only("postgresql")
-async def test_processes_share_a_limit(
+async def test_processes_share_the_limits_of_many_tenants_without_a_deadlock(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configure(monkeypatch, tenant={"running_runs": 7})
-    await queue_runs("a", 40)
+    # A deadlock fails instead of being repeated.
+    monkeypatch.setattr(engine, "ATTEMPTS", 1)
+    configure(monkeypatch, tenant={"running_runs": 3}, user={"running_runs": 2})
+    names = [f"t{number}" for number in range(6)]
+    for name in names:
+        await queue_runs(name, 12, user="ada")
+        await queue_runs(name, 6)
     others = [migrations.open_database(db.url, exclusive=False) for _ in range(3)]
     for each in others:
         await each.start()
     try:
         for _ in range(5):
-            await asyncio.gather(*(claim(each, 5) for each in (db, *others)))
-            assert await count("a", "running") == 7
-            await end_one(db, "a")
-            await end_one(db, "a")
+            claims = [claim(each, 7) for each in (db, *others)]
+            await asyncio.gather(*claims, *(end_one(db, name) for name in names))
+            assert max([await count(name, "running") for name in names]) <= 3
+        await asyncio.gather(*(claim(each, 20) for each in (db, *others)))
+        assert [await count(name, "running") for name in names] == [3] * 6
+        users = select(func.count()).where(runs.c.status == "running", runs.c.user_id == "ada")
+        found = await db.read(lambda conn: conn.fetchall(users.group_by(runs.c.tenant)))
+        assert max(next(iter(row.values())) for row in found) <= 2
     finally:
         for each in others:
             await each.stop()
+
+
+async def test_counters_follow_every_change_and_no_rolled_back_one(db: database.Database) -> None:
+    async def counters() -> dict[str, int]:
+        rows = await db.read(lambda conn: conn.fetchall(select(tenant_runs)))
+        return {row["tenant"]: row["running"] for row in rows if row["tenant"]}
+
+    def claimed(conn: Connection) -> run_claim.Claimed:
+        return run_claim.claim(conn, 9)
+
+    def failing(conn: Connection) -> None:
+        assert len(claimed(conn).runs) == 5
+        raise ZeroDivisionError
+
+    for name in ("a", "b", None):
+        await queue_runs(name, 2 if name else 1)
+    with pytest.raises(ZeroDivisionError):
+        await db.write(failing)
+    assert await counters() in ({}, {"a": 0, "b": 0})
+    found = (await db.write(claimed)).runs
+    assert await counters() == {"a": 2, "b": 2}
+    (released, attempt), (deleted, _) = [each for each in found if each[0]["tenant"] == "b"]
+    await db.write(lambda conn: run_claim.release(conn, released["run_id"], attempt))
+    await end_one(db, "a")
+    assert await counters() == {"a": 1, "b": 1}
+    gone = threads.delete().where(threads.c.thread_id == deleted["thread_id"])
+    await db.write(lambda conn: conn.execute(gone))
+    assert await counters() == {"a": 1, "b": 0}
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+async def test_claim_takes_runs_of_no_build_and_of_its_own(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    made = await queue_runs("a", 2)
+
+    async def claim_as(build: str | None, most: int) -> list[Any]:
+        set_options(monkeypatch, tenant_key=key, build=build)
+        claimed = await db.write(lambda conn: run_claim.claim(conn, most))
+        return [run["run_id"] for run, _ in claimed.runs]
+
+    assert await claim_as("blue", 1) == made[:1]
+    assert await db.write(lambda conn: run_claim.release(conn, made[0], 1))
+    assert await claim_as("green", 9) == made[1:]
+    assert await db.write(lambda conn: run_claim.release(conn, made[1], 1))
+    assert await claim_as(None, 9) == []
+    assert await claim_as("blue", 9) == made[:1]
+    assert await claim_as("green", 9) == made[1:]

@@ -7,16 +7,15 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import bindparam, select
+from sqlalchemy import Table, select
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import runs
-from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.ops.runs import (
     cancel as run_cancel,
 )
@@ -24,17 +23,15 @@ from langgraph_runtime_sql.ops.runs import (
     claim as run_claim,
 )
 from langgraph_runtime_sql.ops.runs import (
-    create as run_create,
-)
-from langgraph_runtime_sql.ops.runs import (
-    order as run_order,
+    turns as run_turns,
 )
 from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.ops.runs.turns import TenantRotation
 from langgraph_runtime_sql.runtime import current
-from tests.support import runtime
+from tests.support import runtime, turns
 from tests.support.effort import ticks
 from tests.support.runtime import set_options
-from tests.support.turns import api_kwargs, count, queue_runs, request
+from tests.support.turns import count, queue_runs
 
 pytestmark = [pytest.mark.usefixtures("each_database", "tenants"), pytest.mark.graphs("echo")]
 
@@ -64,19 +61,12 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
         yield opened
 
 
-TURNS = run_claim.TenantRotation()
-_TENANT = Prepared(select(runs.c.tenant).where(runs.c.run_id == bindparam("id")))
+TURNS = TenantRotation()
 
 
 async def claim(most: int = 1, db: database.Database | None = None) -> Names:
     """Claim runs. Return their tenants."""
-    here = db or current().database
-
-    def fn(conn: Connection) -> Names:
-        claimed = run_claim.claim(conn, most, TURNS).runs
-        return [conn.scalar(_TENANT, {"id": run["run_id"]}) for run, _ in claimed]
-
-    return await here.write(fn)
+    return await turns.claim(db or current().database, most, TURNS)
 
 
 # --- order of tenants
@@ -154,7 +144,7 @@ async def test_concurrent_claims_share_the_turns(db: database.Database) -> None:
 @pytest.fixture
 def window(monkeypatch: pytest.MonkeyPatch) -> int:
     """Return the number of tenants that a claim of one run chooses among."""
-    monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", 4)
+    monkeypatch.setattr(run_turns, "TENANTS_AT_LEAST", 4)
     monkeypatch.setattr(TURNS, "reached", "")
     return 4
 
@@ -195,27 +185,33 @@ async def test_claim_fills_its_slots_although_the_first_tenants_must_wait(
 
 
 async def test_claim_among_many_tenants_reads_few_runs(
-    db: database.Database, each_database: str, monkeypatch: pytest.MonkeyPatch
+    db: database.Database, each_database: str
 ) -> None:
-    kwargs = await api_kwargs()
-    waiting = 8 * run_order.TENANTS_AT_LEAST
-
-    def fn(conn: Connection) -> None:
-        for number in range(waiting):
-            run_create.create(conn, request(f"t{number:03}", uuid4(), kwargs))
-        if conn.locks:
-            conn.raw.execute("ANALYZE runs")
-
-    await db.write(fn)
+    [first] = await queue_runs("t", 1)
+    for table in (threads, runs):
+        await db.write(partial(multiply, table, first, 100_000))
     await claim()
     if each_database == "sqlite":
-        assert await db.write(steps) < 20_000
+        assert await db.write(steps) < 30_000
     else:
-        few = await db.write(rows_read)
-        monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", waiting)
-        every = await db.write(rows_read)
-        # In a table as small as this one, the join may read every run once.
-        assert 0 < few < 2 * waiting < every
+        await db.write(lambda conn: conn.raw.execute("ANALYZE runs") and None)
+        assert 0 < await db.write(rows_read) < 500
+
+
+def multiply(table: Table, run_id: UUID, times: int, conn: Connection) -> None:
+    """Copy a run, or its thread, for `times` other tenants."""
+    number = "printf('%012x', n)" if conn.dialect_name == "sqlite" else "lpad(to_hex(n), 12, '0')"
+    made = f"'00000000-0000-4000-8000-' || {number}"
+    made = made if conn.dialect_name == "sqlite" else f"({made})::uuid"
+    new = {"thread_id": made, "run_id": made, "tenant": "'t' || n"}
+    names = [column.name for column in table.c if column.name != "seq"]
+    columns = ", ".join(f'"{name}"' for name in names)
+    values = ", ".join(new.get(name, f'"{table.name}"."{name}"') for name in names)
+    conn.raw.execute(
+        f"INSERT INTO {table.name} ({columns}) WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL"
+        f" SELECT n + 1 FROM numbers WHERE n < {times}) SELECT {values} FROM numbers, {table.name}"
+        f" WHERE thread_id = (SELECT thread_id FROM runs WHERE run_id = '{run_id}')"
+    )
 
 
 # --- a backlog

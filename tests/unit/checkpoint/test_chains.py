@@ -86,6 +86,15 @@ def test_a_read_decodes_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatc
     assert {line[0].behind for line in lines} > {0}
 
 
+def test_a_line_of_long_versions_takes_a_bounded_number_of_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chains, "MOST_KEPT", 10_000)
+    bases, lines = stored(300, bytes(4096))
+    assert max(map(len, lines)) == 3
+    assert max(len(chain(bases, each)) for each in range(300)) < 300 / 2
+
+
 def test_what_resembles_nothing_is_stored_whole() -> None:
     rng = random.Random(1)
     line = chains.extended((), Version("0", 0, rng.randbytes(9000), 0))
