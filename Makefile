@@ -31,7 +31,7 @@ LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-ve
 	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev web test lint format docs bench history audit canary wheel lock clean
+.PHONY: help setup serve dev web test lint format docs bench history audit canary upstream wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,9 @@ audit: $(VENV)/.dev-stamp ## check licences, write build/sbom.cdx.json; ARGS=--a
 
 canary: $(VENV)/.dev-stamp ## try the newest releases of what we stand on, write docs/reference/compatibility.md
 	$(PY) -m tests.canary $(ARGS)
+
+upstream: $(VENV)/.dev-stamp ## run the tests of langgraph, its agents and its SDK on our saver and server
+	$(PY) -m tests.upstream $(ARGS)
 
 wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it
 	$(PY) -m tests.package $(ARGS)
