@@ -32,6 +32,9 @@ class RunQueue(Protocol):
     def note_stop_request(self, run_id: str) -> None:
         """Record that a run of this process was asked to stop."""
 
+    def drain(self) -> None:
+        """Claim no more runs if others execute them, and ask those here to stop."""
+
     async def sweep(self) -> None:
         """Free lost runs now."""
 

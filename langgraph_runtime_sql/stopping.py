@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
+REASON = "server_shutdown"
+"""Why a server that stops asks its runs to stop at the end of a step. A graph that asks itself says otherwise."""
+
 
 @dataclass(slots=True)
 class StreamPosition:

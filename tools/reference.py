@@ -47,8 +47,8 @@ SETTINGS = (
     ),
     (
         "Identity",
-        "`hooks/auth.py` reads these. See [tenants](../how-to/tenants-and-jwt.md).",
-        "hooks.settings:IdentitySettings",
+        "`threadhold.auth` reads these. See [tenants](../how-to/tenants-and-jwt.md).",
+        "threadhold.auth.settings:IdentitySettings",
     ),
     (
         "Thread policy",
@@ -414,7 +414,7 @@ def _stock_table(rows: Iterable[Any]) -> str:
             f"`{row.signature}`",
             ", ".join(f"`{each}`" for each in row.needed_by),
             row.why,
-            f"{row.package} {', '.join(row.versions)}",
+            f"{row.package} {', '.join(row.tried)}",
         )
         for row in rows
     )

@@ -11,9 +11,10 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from langgraph.errors import GraphDrained
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import alive, json_codec, request_context, runtime
+from langgraph_runtime_sql import alive, json_codec, request_context, runtime, stopping
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
@@ -25,7 +26,7 @@ from langgraph_runtime_sql.ops.runs import end as run_end
 from langgraph_runtime_sql.ops.runs import leases, recovery, run_metrics
 from langgraph_runtime_sql.ops.runs.turns import TenantRotation
 from langgraph_runtime_sql.periodic import periodic
-from langgraph_runtime_sql.queue import node_threads, system_exit
+from langgraph_runtime_sql.queue import node_threads, run_controls, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
 from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
 from langgraph_runtime_sql.runtime import Runtime
@@ -50,11 +51,15 @@ HAND_BACK_SECONDS = 5.0
 class _Active:
     task: asyncio.Task[Any]
     began: float
+    # By which it can be asked to stop at the end of a step.
+    control: Any | None
     asked_to_stop: bool = False
 
 
 def drain() -> None:
     """Begin to stop: the grace period begins, and other processes get the runs that are queued.
+
+    Runs that can go on elsewhere, or after a restart, stop at the end of their steps.
 
     Call it from any thread or signal handler. It does nothing without a runtime.
     """
@@ -64,8 +69,8 @@ def drain() -> None:
         return
     if current.stopping is not None:
         current.stopping.begin()
-    if current.queue is not None and not current.database.alone:
-        current.queue.draining = True
+    if current.queue is not None:
+        current.queue.drain()
 
 
 class Queue:
@@ -167,15 +172,27 @@ class Queue:
     def _start(self, run: Row, attempt: int, since: float) -> None:
         key = str(run["run_id"]), attempt
         tenant = run.pop("tenant")
-        watch = run_metrics.Attempt(run, attempt, tenant)
+        watch, control = run_metrics.Attempt(run, attempt, tenant), run_controls.new()
         # A run acts for its tenant. A run without a tenant belongs to the platform.
         with scope.within(scope.EVERYTHING if tenant is None else scope.TenantScope(tenant)):
             task = asyncio.create_task(
-                self._attempt(run, attempt, since, watch), name=f"run-{key[0]}"
+                self._attempt(run, attempt, since, watch, control), name=f"run-{key[0]}"
             )
-        self.active[key] = _Active(task, elapsed())
+        self.active[key] = _Active(task, elapsed(), control)
+        if self.draining and control is not None:
+            # Its claim was under way.
+            control.request_drain(stopping.REASON)
         workers.active = len(self.active)
         task.add_done_callback(lambda _: self._finished(key))
+
+    def drain(self) -> None:
+        """Claim no more runs if others execute them, and ask those here to stop. Call it from any thread."""
+        controls = [each.control for each in list(self.active.values()) if each.control is not None]
+        # On SQLite others are the next process. It waits for the runs here anyway, unless these can be asked.
+        if controls or not self._runtime.database.alone:
+            self.draining = True
+        for control in controls:
+            control.request_drain(stopping.REASON)
 
     def _finished(self, key: tuple[str, int]) -> None:
         self.active.pop(key, None)
@@ -185,7 +202,7 @@ class Queue:
             self._wake.set()
 
     async def _attempt(
-        self, run: Row, attempt: int, since: float, watch: run_metrics.Attempt
+        self, run: Row, attempt: int, since: float, watch: run_metrics.Attempt, control: Any
     ) -> None:
         """Execute one attempt at a run. `since` is when its claim began."""
         from langgraph_api.config import BG_JOB_MAX_RETRIES
@@ -196,14 +213,20 @@ class Queue:
         # Fencing: every write in this task's context checks the claim.
         request_context.claim.set(Claim(str(run_id), attempt, temporary, since, run_claim.OWNER))
         watch.begin()
+        loop, more = asyncio.get_running_loop(), run_controls.arguments(control)
         try:
-            result = await self._run_worker(run, worker(run, attempt, asyncio.get_running_loop()))
+            result = await self._run_worker(run, worker(run, attempt, loop, **more))
         except asyncio.CancelledError:
             watch.returned()
             await self._hand_back(run, attempt)
             if self.stopping:
                 logger.info("Run returned to the queue", run_id=str(run_id), attempt=attempt)
             raise
+        except GraphDrained as drained:
+            # The worker has returned it to the queue.
+            watch.returned()
+            why = drained.reason
+            logger.info("Run stopped at the end of a step", run_id=str(run_id), why=why)
         except SupersededAttempt as error:
             watch.returned(error)
             _log_lost(str(run_id), attempt)
@@ -399,11 +422,12 @@ class Queue:
 
     async def _stop(self) -> None:
         self.stopping = True
-        stopping = self._runtime.stopping
+        self.drain()
+        end = self._runtime.stopping
         grace = self._runtime.options.grace_seconds
         if tasks := [each.task for each in self.active.values()]:
             # The grace period began with the signal, while requests were still answered.
-            left = grace if stopping is None else stopping.seconds_left
+            left = grace if end is None else end.seconds_left
             await asyncio.wait(tasks, timeout=left)
         await self.hand_back_all()
         await self._hand_back_rest()

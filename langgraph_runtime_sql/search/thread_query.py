@@ -11,14 +11,15 @@ A search for all matches, or their number, starts from the rarest label too, how
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Integer, Select, bindparam, func, or_, select
+from sqlalchemy import Boolean, ColumnElement, Integer, Select, bindparam, func, not_, or_, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
+from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.database.connection import Connection
@@ -37,6 +38,8 @@ COMMON_SECONDS = 60.0
 MAX_COMMON = 10_000
 # Enough to find few threads; each label costs a look-up and a join.
 MAX_INDEXED = 12
+# Each is a condition of the statement, and is compared with every thread that is left.
+MAX_EXCLUDED = 20
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
 
 _SEALED = {each.name for each in threads.c if isinstance(each.type, Sealed)}
@@ -68,6 +71,8 @@ class Shape:
     status: bool = False
     ids: bool = False
     without: int = 0
+    # For each excluded document, whether it has arrays.
+    excluded: tuple[bool, ...] = ()
     # Whether the database's planner chooses which of two tables to start from.
     weighs: bool = False
     in_tenant: bool = False
@@ -134,6 +139,22 @@ class ThreadQuery:
         for number, (key, value) in enumerate(sorted(wanted)):
             parameters |= {f"nokey{number}": key, f"novalue{number}": value}
         return ThreadQuery(replace(self.shape, without=len(wanted)), parameters)
+
+    def excluding(self, documents: Sequence[Mapping[str, Any]]) -> "ThreadQuery":
+        """Exclude threads whose metadata contains any of these documents.
+
+        Raises:
+            HTTPException: (422) there are too many.
+        """
+        if len(documents) > MAX_EXCLUDED:
+            raise HTTPException(422, f"Exclude at most {MAX_EXCLUDED} documents of metadata")
+        parameters, arrays = dict(self.parameters), list[bool]()
+        for number, document in enumerate(documents):
+            needle = json_codec.plain(dict(document))
+            # Unlike others, an empty one excludes every thread.
+            parameters |= {f"excluded{number}": needle} | _needle(f"excluded{number}", needle)
+            arrays.append(filters.has_arrays(needle))
+        return ThreadQuery(replace(self.shape, excluded=tuple(arrays)), parameters)
 
     def sorted_by(self, column: str | None, *, ascending: bool) -> "ThreadQuery":
         """Sort by a column of `SORTABLE`; by default by `updated_at`."""
@@ -358,6 +379,8 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
         conditions.append(_has(threads.c.metadata, "needle", arrays=shape.odd_arrays))
     if shape.rest:
         conditions.append(filters.permits(bindparam("permitted", type_=Json), threads.c.metadata))
+    for number, arrays in enumerate(shape.excluded):
+        conditions.append(not_(_has(threads.c.metadata, f"excluded{number}", arrays=arrays)))
     if shape.values:
         contains = _has(threads.c["values"], "values", arrays=shape.values_arrays)
         left_out = threads.c.long_values.is_not(None)

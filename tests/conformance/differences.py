@@ -8,17 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib import metadata
+
+from packaging.specifiers import SpecifierSet
 
 from .normalise import path_matches
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The answers differ at ``path`` in ``scenario``; ``*`` matches anything."""
+    """The answers differ at ``path`` in ``scenario``; ``*`` matches anything.
+
+    ``releases`` are those of langgraph-api that differ, as a version specifier; empty means all.
+    """
 
     scenario: str
     path: str
     reason: str
+    releases: str = ""
 
     def concerns(self, scenario: str) -> bool:
         """Return whether this entry is about the scenario."""
@@ -56,12 +63,20 @@ CHECKPOINTS = (
     "the values, where React's hook expects them."
 )
 
-DIFFERENCES: list[Difference] = [
+ARRAYS = (
+    "A search compares arrays by equality, as stock did. Since 0.17 an array that has all the wanted "
+    "entries matches."
+)
+BEFORE_17, SINCE_17 = "<0.17.0rc0", ">=0.17.0rc0"
+BEFORE_18, SINCE_18 = "<0.18.0.dev0", ">=0.18.0.dev0"
+
+ALL: list[Difference] = [
     Difference("events.checkpoints", "$[1]*", CHECKPOINTS),
     Difference(
         "events.fork_from_an_input",
         "$*",
         "Stock gives the thread the status and values of the checkpoint where the fork began.",
+        BEFORE_17,
     ),
     Difference(
         "webhooks.of_a_stateless_run",
@@ -95,13 +110,21 @@ DIFFERENCES: list[Difference] = [
     # Stock fails
     Difference("crons.create_incomplete", "*", NEVER_500),
     Difference("state.history_before_an_object", "$", f"{NEVER_500} The SDK sends objects."),
-    Difference("threads.search_values_of_threads_without_values", "*", NEVER_500),
+    Difference("threads.search_values_of_threads_without_values", "*", NEVER_500, BEFORE_17),
     Difference("threads.superstep_command_without_goto", "$", NEVER_500),
     Difference("store.search_without_a_prefix", "$", NEVER_500),
+    Difference(
+        "owners.event_streams_of_others",
+        "$[1].body",
+        "Stock ends a stream that fails without a word. Since 0.17 it refuses this one before it begins.",
+        BEFORE_17,
+    ),
     # Rows and metadata
     Difference("threads.*", "*.error", WHOLE_ROW),
     Difference("threads.*", "*.interrupts", WHOLE_ROW),
-    Difference("threads.copied_row", "*.values", "A copy has the values of its original."),
+    Difference(
+        "threads.copied_row", "*.values", "A copy has the values of its original.", BEFORE_17
+    ),
     Difference("*", "*kwargs.config.metadata.langgraph_*", LEAK),
     Difference("*", "*kwargs.config.metadata.run_attempt", LEAK),
     Difference("*", "*kwargs.config.configurable.__pregel_node_finished", LEAK),
@@ -137,33 +160,46 @@ DIFFERENCES: list[Difference] = [
         "threads.search_odd_metadata",
         "$[1][2].*",
         "In JSON, true is not the number 1; stock treats them as equal.",
+        BEFORE_17,
     ),
     Difference(
         "threads.search_sorted",
         "$[7].*",
         "Ours applies the sort direction to the default order, too.",
     ),
+    *(
+        Difference(scenario, path, ARRAYS, SINCE_17)
+        for scenario, path in (
+            ("assistants.search_nested_metadata", "$[2].*"),
+            ("threads.search_by_values", "$[2].*"),
+            ("threads.search_odd_metadata", "$[1][4].*"),
+        )
+    ),
     # Runs in flight
     Difference(
         "inflight.cancel_by_status_running",
         "$[2][*]",
         "Ours stops the runs; stock only marks them as interrupted and lets them finish.",
+        BEFORE_17,
     ),
     Difference(
         "inflight.rollback_an_unwatched_run",
         "$[1]",
         "Stock leaves the thread busy for ever when no client streams the rolled-back run.",
+        BEFORE_17,
     ),
     Difference(
         "inflight.rolled_back_pending_leaves_the_thread_idle",
         "$",
         "Stock leaves the thread busy for ever.",
+        BEFORE_17,
     ),
     # Crons
     Difference(
         "crons.fire_beside_a_cron_with_an_end",
         "$",
         "In stock, one cron with an end stops the scheduler for all crons.",
+        BEFORE_17,
     ),
     # Store
     Difference(
@@ -183,3 +219,9 @@ DIFFERENCES: list[Difference] = [
         "Stock, as a development server, admits Studio without asking the project's handler.",
     ),
 ]
+
+_INSTALLED = metadata.version("langgraph-api")
+DIFFERENCES = [
+    each for each in ALL if SpecifierSet(each.releases, prereleases=True).contains(_INSTALLED)
+]
+"""Those of the installed version."""

@@ -102,9 +102,9 @@ def stock_server(
 
 @contextmanager
 def our_server(
-    directory: Path, name: str, database_url: str, auth: Path | None = None
+    directory: Path, name: str, database_url: str, auth: Path | None = None, **env: str
 ) -> Iterator[Server]:
-    """Start this project's server on a new database.
+    """Start this project's server on a new database, with more variables.
 
     The server may not be ready yet: see :func:`wait_ready`.
     """
@@ -112,7 +112,7 @@ def our_server(
     command = [sys.executable, "-m", "server", "serve", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--database-url", database_url]
-    with _running(name, command, port, directory) as server:
+    with _running(name, command, port, directory, **env) as server:
         yield server
 
 

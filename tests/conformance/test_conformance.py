@@ -55,7 +55,7 @@ def test_every_listed_difference_occurs(peer: str, played: Runner) -> None:
         )
         if names <= played.names and not occurs:
             gone.append(difference)
-    assert not gone
+    assert not gone, "\n".join(f"{each.scenario} {each.path}" for each in gone)
 
 
 def _report(places: list[tuple[str, Any, Any]], stock: Any, peer: Any) -> str:

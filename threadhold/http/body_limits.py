@@ -116,6 +116,9 @@ class JsonLimit:
         body = await request_body.read(scope, exchange.receive)
         problem = await json_limits.find_problem(body, self._limits)
         if problem is None:
+            if self._json_rpc:
+                # The SDK of MCP receives the body itself.
+                exchange.receive = request_body.again(scope, body, exchange.receive)
             return None
         if self._json_rpc:
             error = validation.JsonRpcError(validation.INVALID_REQUEST, problem)

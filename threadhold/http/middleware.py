@@ -32,6 +32,14 @@ from threadhold.http.query_check import check_query
 from threadhold.http.request_context import RequestContext, user_scope
 from threadhold.http.request_turns import RequestTurns
 
+LEFT_OUT = (
+    # `RequestContext` gives the ids of requests.
+    "langgraph_api.middleware.request_id.RequestIdMiddleware",
+    # Cancels all runs, ahead of authentication and audit log. `POST /runs/cancel` does it behind them.
+    "langgraph_api.operator_routes.OperatorRoutesMiddleware",
+)
+"""Stock middleware that is not installed, by name, because not every version has all."""
+
 
 def around_host() -> list[Step]:
     """Return the steps around the app of `threadhold.host`."""
@@ -136,10 +144,7 @@ def install(
         limits: Limits of JSON bodies and WebSocket frames.
         private_network: Let public websites that CORS allows reach a private address.
     """
-    from langgraph_api.middleware.request_id import RequestIdMiddleware
-
-    # `RequestContext` does what the stock middleware for ids does.
-    stock: list[Any] = [each for each in app.user_middleware if each.cls != RequestIdMiddleware]
+    stock: list[Any] = [each for each in app.user_middleware if _name(each.cls) not in LEFT_OUT]
     cors: Mapping[str, Any] = {}
     for each in stock:
         if each.cls is CORSMiddleware:
@@ -161,6 +166,10 @@ def install(
     for route in routes:
         if steps := around_route(route, limits, reads):
             route.app = Layer(route.app, steps)
+
+
+def _name(kind: Any) -> str:
+    return f"{kind.__module__}.{getattr(kind, '__qualname__', '')}"
 
 
 def _api_routes(routes: Iterable[BaseRoute]) -> Iterator[Any]:

@@ -93,6 +93,19 @@ def put(scope: Scope, body: Body | Replaced) -> Receive:
     return body.receive
 
 
+def again(scope: Scope, content: bytes, receive: Receive) -> Receive:
+    """Return what receives a body that was read, once more: for an app that knows nothing of this module.
+
+    Args:
+        scope: The ASGI scope.
+        content: The body.
+        receive: Receives what the client sends after it.
+    """
+    body = Replaced(content, receive)
+    body.content = content
+    return put(scope, body)
+
+
 def drop(scope: Scope) -> None:
     """Let go of the body of a request that has been answered, which may be large."""
     scope.pop(_KEY, None)

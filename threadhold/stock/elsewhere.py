@@ -7,7 +7,7 @@ from threadhold.stock import endpoints
 from threadhold.stock.replacement import ATTRIBUTE, Replacement
 
 _STARLETTE: dict[str, Any] = {"package": "starlette", "versions": ("1.10.0",)}
-_LANGGRAPH: dict[str, Any] = {"package": "langgraph", "versions": ("1.2.22",)}
+_LANGGRAPH: dict[str, Any] = {"package": "langgraph", "versions": ("1.2.22", "1.2.24")}
 _SDK: dict[str, Any] = {"package": "langgraph-sdk", "versions": ("0.4.14",)}
 _EVENTS = "langgraph_api.event_streaming"
 
@@ -78,6 +78,14 @@ CHANGED = (
         "threadhold.http.middleware",
         "Left out, because `RequestContext` gives and notes the id of a request.",
         {"RequestIdMiddleware": "(app, mount_prefix='')"},
+    ),
+    *_parts(
+        "langgraph_api.operator_routes",
+        "threadhold.http.middleware",
+        "Left out, because it cancels all runs, ahead of the host's authentication and audit log, for whoever "
+        "has a token of LangSmith.",
+        {"OperatorRoutesMiddleware": "(app, mount_prefix=None)"},
+        releases=">=0.18.0.dev0",
     ),
     *_parts(
         "langgraph_api.server",

@@ -35,8 +35,9 @@ def session_class(stock: Any) -> Any:
                 return
             if self.view.is_old(event):
                 # A later subscription of the connection may ask for it.
-                self._buffer.append(event)
-                del self._buffer[: -self._max_buffer_size]
+                if self._max_buffer_size:
+                    self._buffer.append(event)
+                    del self._buffer[: -self._max_buffer_size]
                 return
             await super()._push_event(event)
 

@@ -121,18 +121,23 @@ async def _is_executed(thread_id: str) -> bool:
     return await runtime.current().database.read(lambda conn: run_rows.any_running(conn, found))
 
 
-def start(self: Any) -> None:
-    """Begin to send. A WebSocket has subscribed to nothing yet: it begins with that."""
+def start(self: Any, *, auth_filters: Any = None) -> None:
+    """Begin to send. A WebSocket has subscribed to nothing yet: it begins with that.
+
+    Args:
+        auth_filters: What `Stream.check_thread_stream_auth` has returned for the caller. Before 0.17 the
+            routes of `langgraph_api` do not ask it.
+    """
     self._begins_at, self._begins_later = cursor_of_request.get(), not self._pending_subscriptions
-    if self._begins_later:
+    if not self._begins_later:
+        _begin(self, auth_filters)
+    elif auth_filters is None:
         self._thread_source_task = asyncio.create_task(_check(self))
-    else:
-        _begin(self)
 
 
-def _begin(self: Any) -> None:
+def _begin(self: Any, visible: Any = None) -> None:
     self._begins_later = False
-    self._thread_source_task = asyncio.create_task(_consume(self, self._begins_at))
+    self._thread_source_task = asyncio.create_task(_consume(self, self._begins_at, visible))
 
 
 async def _begin_again(self: Any, wanted: Cursor) -> None:
@@ -217,25 +222,34 @@ async def _check(self: Any) -> None:
         self._thread_stream_done.set()
 
 
-async def _consume(self: Any, wanted: Cursor | None) -> None:
+async def _consume(self: Any, wanted: Cursor | None, visible: Any) -> None:
     """Send the events of a thread until it is deleted."""
     task = asyncio.current_task()
     try:
-        await _send_all(self, wanted)
+        await _send_all(self, wanted, visible)
     except (DatabaseOutage, DatabaseDamaged) as error:
-        body = {"type": "error", "id": None, "error": "unavailable", "message": error.public}
-        # The stream forwards nothing without an id.
-        body["event_id"] = f"unavailable:{self._thread_id}"
-        await self._make_send()(orjson.dumps(body).decode())
+        await _send_error(self, "unavailable", error.public)
     except Exception:
         logger.exception("protocol thread stream failed", thread_id=str(self._thread_id))
+        # Without the text of the error, which may be that of the database. The client may be gone.
+        with suppress(Exception):
+            await _send_error(self, "unknown_error", "Thread event stream failed.")
     finally:
         if self._thread_source_task is task:
             self._thread_stream_done.set()
 
 
-async def _send_all(self: Any, wanted: Cursor | None) -> None:
-    stream = Stream.events(UUID(self._thread_id), None if wanted is None else wanted.seen)
+async def _send_error(self: Any, error: str, message: str) -> None:
+    """Tell the client why its stream ends."""
+    body = {"type": "error", "id": None, "error": error, "message": message}
+    # The stream forwards nothing without an id.
+    body["event_id"] = f"{error}:{self._thread_id}"
+    await self._make_send()(orjson.dumps(body).decode())
+
+
+async def _send_all(self: Any, wanted: Cursor | None, visible: Any) -> None:
+    seen = None if wanted is None else wanted.seen
+    stream = Stream.events(UUID(self._thread_id), seen, visible)
     view: View | None = None
     async for event in stream:
         if isinstance(event, Begin):

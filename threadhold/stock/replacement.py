@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+from packaging.specifiers import SpecifierSet
+
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
-# With which the rows without other versions were tried.
-API_VERSIONS = ("0.16.7",)
+# With which the rows without other versions were tried: the stable release, then newer ones.
+API_VERSIONS = ("0.16.7", "0.17.0rc6", "0.18.0.dev12")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Replacement:
             uses it.
         by: The modules of Threadhold that change or use the part, if it is not that of `replace`.
         unless: Key of `http` in the configuration with which the part does not exist.
-        versions: Versions of `package` with which the row was tried.
+        versions: Versions of `package` with which rows of it were tried, the stable one first.
+        releases: The releases of `package` that the row is about, as a version specifier. Empty means
+            all. The rows of a part that changes are together in the table.
         package: The distribution that has the module.
     """
 
@@ -45,6 +49,7 @@ class Replacement:
     by: tuple[str, ...] = ()
     unless: str = ""
     versions: tuple[str, ...] = API_VERSIONS
+    releases: str = ""
     package: str = "langgraph-api"
 
     @property
@@ -56,6 +61,15 @@ class Replacement:
     def needed_by(self) -> tuple[str, ...]:
         """The modules of Threadhold that replace, change or use the part."""
         return self.by or (str(getattr(self.replace, "__module__", "")),)
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """The versions with which the row was tried."""
+        return tuple(each for each in self.versions if self.is_about(each))
+
+    def is_about(self, version: str) -> bool:
+        """Return whether the row is about a version of its package."""
+        return SpecifierSet(self.releases, prereleases=True).contains(version)
 
 
 ATTRIBUTE = "attribute"
@@ -105,7 +119,7 @@ def check(rows: Iterable[Replacement]) -> list[tuple[Replacement, _Place]]:
         StockChanged: a part is missing, or is not the expected one.
     """
     places, wrong = list[tuple[Replacement, _Place]](), list[str]()
-    for row in rows:
+    for row in about_installed(rows):
         if _is_switched_off(row):
             continue
         place = _find(row)
@@ -116,6 +130,11 @@ def check(rows: Iterable[Replacement]) -> list[tuple[Replacement, _Place]]:
     if wrong:
         raise StockChanged("\n".join(wrong))
     return places
+
+
+def about_installed(rows: Iterable[Replacement]) -> list[Replacement]:
+    """Return the rows that are about the installed versions."""
+    return [row for row in rows if row.is_about(_version(row.package))]
 
 
 def _is_switched_off(row: Replacement) -> bool:
@@ -214,9 +233,9 @@ def _problem(row: Replacement, place: _Place | str) -> str:
         f"  because:     {row.why}\n"
         f"  expected:    {row.signature}\n"
         f"  found:       {place if isinstance(place, str) else _signature(row, place)}\n"
-        f"  tried with:  {package} {', '.join(row.versions)}\n"
+        f"  tried with:  {package} {', '.join(row.tried)}\n"
         f"  installed:   {package} {_version(package)}\n"
-        f"  what to do:  pip install {package}=={row.versions[-1]}, or a release of Threadhold that "
+        f"  what to do:  pip install {package}=={row.versions[0]}, or a release of Threadhold that "
         "knows the installed version. docs/how-to/upgrade.md says how its developers adopt one."
     )
 

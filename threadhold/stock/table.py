@@ -4,6 +4,7 @@ from langgraph_runtime_sql.gate import writes
 from threadhold.stock import (
     agent_cards,
     checkpoint_events,
+    drained_runs,
     elsewhere,
     event_routes,
     event_session,
@@ -18,6 +19,8 @@ from threadhold.stock import (
 )
 from threadhold.stock.replacement import Replacement, instead
 
+_BEFORE_17, _SINCE_17 = "<0.17.0rc0", ">=0.17.0rc0"
+_BEFORE_18, _SINCE_18 = "<0.18.0.dev0", ">=0.18.0.dev0"
 _MANAGER = "ThreadRunManager"
 _SERVICE = "langgraph_api.event_streaming.service"
 
@@ -40,8 +43,16 @@ BEFORE_IMPORT = (
         "bool",
         replace=instead(True),
         by=("threadhold.stock.table",),
-        versions=("1.2.22",),
+        versions=("1.2.22", "1.2.24"),
         package="langgraph",
+    ),
+    Replacement(
+        "langgraph_api.config",
+        "RESUME_DRAINED_RUNS",
+        "`langgraph_api` honours FF_RESUME_DRAINED_RUNS only on the closed runtime.",
+        "bool",
+        replace=drained_runs.resumed,
+        releases=_SINCE_17,
     ),
 )
 """What must be replaced before `langgraph_api` imports code of the project."""
@@ -56,12 +67,20 @@ REPLACED = (
         "max_buffer_size=None)",
         replace=event_session.session_class,
     ),
-    Replacement(
-        _SERVICE,
-        f"{_MANAGER}.start_thread_stream",
-        "A stream begins at a cursor, or at what is not over. The stock one sends everything again.",
-        "(self)",
-        replace=instead(event_streaming.start),
+    *(
+        Replacement(
+            _SERVICE,
+            f"{_MANAGER}.start_thread_stream",
+            "A stream begins at a cursor, or at what is not over. The stock one sends everything again.",
+            signature,
+            replace=instead(event_streaming.start),
+            releases=releases,
+        )
+        for releases, signature in {
+            _BEFORE_17: "(self)",
+            # The route checks the access, and passes on what it has found.
+            _SINCE_17: "(self, *, auth_filters=None)",
+        }.items()
     ),
     Replacement(
         _SERVICE,
@@ -199,13 +218,21 @@ REPLACED = (
         "(request)",
         replace=graph_schemas.route,
     ),
-    Replacement(
-        "langgraph_api.api.mcp._handlers",
-        "_client",
-        "Assistants of the same name hide each other as tools, and MCP's list of tools asks for all "
-        "schemas at once.",
-        "()",
-        replace=mcp_tools.client,
+    *(
+        Replacement(
+            module,
+            "_client",
+            "Assistants of the same name hide each other as tools, and MCP's list of tools asks for "
+            "all schemas at once.",
+            "()",
+            replace=mcp_tools.client,
+            releases=releases,
+        )
+        for releases, module in {
+            _BEFORE_18: "langgraph_api.api.mcp._handlers",
+            # On the official SDK.
+            _SINCE_18: "langgraph_api.api.mcp._tools",
+        }.items()
     ),
     Replacement(
         "langgraph_api.webhook",

@@ -293,8 +293,11 @@ class Crons:
         return int(await database.search(lambda conn: conn.scalar(statement), ADVICE))
 
     @staticmethod
-    def next(conn: Any, ctx: Any = None) -> AsyncIterator[Row]:
-        """Claim due crons, and yield each for its run to be created."""
+    def next(conn: Any, ctx: Any = None) -> AsyncIterator[tuple[Row, None]]:
+        """Claim due crons, and yield each for its run to be created.
+
+        Beside it stands the context of the API's own encryption, which this runtime does not use.
+        """
         return cron_firing.due()
 
     @staticmethod

@@ -184,8 +184,8 @@ def _note(row: Row, decision: Decision) -> Note:
     return Note("cron", row["cron_id"], action, POLICY, tenant=row["tenant"], detail=detail)
 
 
-async def due() -> AsyncIterator[Row]:
-    """Claim due crons one at a time, and yield each for its run to be created.
+async def due() -> AsyncIterator[tuple[Row, None]]:
+    """Claim due crons one at a time, and yield each for its run to be created, as `Crons.next` does.
 
     After an error, the remaining crons are unclaimed and due at the next poll. Until the next
     iteration, `request_context.firing` and the authentication context are those of the cron.
@@ -218,7 +218,7 @@ async def due() -> AsyncIterator[Row]:
             request_context.firing.set(Firing(cron_id, slot, decision.following, note))
             # The scheduler does not remove the previous cron's user.
             AuthContext.set(_context(row["creator"]))
-            yield _for_scheduler(row, now)
+            yield _for_scheduler(row, now), None
     finally:
         request_context.firing.set(None)
         AuthContext.set(None)

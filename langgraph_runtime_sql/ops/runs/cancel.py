@@ -194,6 +194,7 @@ def _cancel_page(
         entries.record(conn, RUN_CANCEL, row["run_id"], tenant=row["tenant"], detail=detail)
         if row["status"] == RunStatus.PENDING:
             cancel_pending(conn, row, control.action)
+            run_rows.note_reason(conn, row["run_id"], control.reason)
         else:
             _request_stop(conn, row, control)
     if len(found) < PAGE:

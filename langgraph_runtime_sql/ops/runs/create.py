@@ -108,7 +108,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     conn.send(_INSERT, seal_row(conn, runs, request.run_id, thread["tenant"], whole))
     announce.made(conn, whole)
     announce.wake(conn)
-    return [row, *(run_rows.public(other) for other in others)]
+    return [run_rows.public(row), *(run_rows.public(other) for other in others)]
 
 
 def _others(conn: Connection, request: RunRequest) -> list[Row]:

@@ -213,6 +213,9 @@ def end(
         run_rows.end(conn, run["run_id"], run_status, now)
     # A rollback leaves the thread's status as it was before the run.
     resting = thread["resting_status"] if run_status == ROLLBACK else outcome["status"]
+    is_cancelled = run_status in (RunStatus.INTERRUPTED, ROLLBACK)
+    # The run says why it was cancelled, if the installed API shows that.
+    error = None if is_cancelled and run_rows.tell_why_cancelled() else outcome["error"]
     metadata = dict(thread["metadata"])
     if outcome.get("graph_id"):
         metadata["graph_id"] = outcome["graph_id"]
@@ -222,7 +225,7 @@ def end(
         "metadata": metadata,
         "status": ThreadStatus.BUSY if busy else resting,
         "resting_status": resting,
-        "error": outcome["error"],
+        "error": error,
         "expires_at": thread["expires_at"],
         **thread_rows.renewed(thread, now),
     }

@@ -1,6 +1,7 @@
 """Rows of runs: the statements and shapes that operations share."""
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,9 @@ FIELDS = (
     "langsmith_session_name",
 )
 PUBLIC = [runs.c[name] for name in FIELDS]
+# `langgraph_api` shows them from 0.17 on.
+LATER_FIELDS = ("cancel_reason",)
+SHOWN = [*PUBLIC, *(runs.c[name] for name in LATER_FIELDS)]
 IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL)
 
 _BY_ID = LockingSelect(select(runs).where(runs.c.run_id == bindparam("run_id")))
@@ -65,17 +69,34 @@ _END = Prepared(
         lease_until=None,
     )
 )
+_NOTE_REASON = Prepared(
+    runs.update()
+    .where(runs.c.run_id == bindparam("cancelled_run"))
+    .values(cancel_reason=bindparam("reason"))
+)
 _DELETE = Prepared(runs.delete().where(runs.c.run_id == bindparam("run_id")))
 
 
 def public(row: Row) -> Row:
-    """Return a run as the API shows it."""
-    return {name: row[name] for name in FIELDS}
+    """Return a run as the installed API shows it."""
+    return {name: row[name] for name in FIELDS} | {name: row.get(name) for name in _later_fields()}
+
+
+@cache
+def _later_fields() -> tuple[str, ...]:
+    from langgraph_api.schema import RUN_FIELDS
+
+    return tuple(name for name in LATER_FIELDS if name in RUN_FIELDS)
+
+
+def tell_why_cancelled() -> bool:
+    """Return whether the installed API shows in a run why it was cancelled."""
+    return "cancel_reason" in _later_fields()
 
 
 def claimed(row: Row) -> Row:
     """Return a run as its worker gets it, with its tenant."""
-    return {name: row[name] for name in (*FIELDS, "tenant")}
+    return {**public(row), "tenant": row["tenant"]}
 
 
 def find(conn: Connection, run_id: UUID, *, thread_locked: bool = False) -> Row | None:
@@ -152,6 +173,11 @@ def last(conn: Connection, thread_id: UUID) -> UUID | None:
 def end(conn: Connection, run_id: UUID, status: str, now: datetime) -> None:
     """Give a run its final status, and end its lease."""
     conn.send(_END, {"ended_run": run_id, "new_status": status, "now": now})
+
+
+def note_reason(conn: Connection, run_id: UUID, reason: str | None) -> None:
+    """Note why a run without a worker was cancelled. It may be gone."""
+    conn.execute(_NOTE_REASON, {"cancelled_run": run_id, "reason": reason})
 
 
 def delete(conn: Connection, run_id: UUID) -> None:

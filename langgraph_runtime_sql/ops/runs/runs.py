@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, request_context, runtime
+from langgraph_runtime_sql import checkpoint, request_context, runtime, stopping
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.interface import Handle
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
@@ -195,7 +195,8 @@ class Runs:
                 return []
             return conn.fetchall(statement)
 
-        return rows([pick(row, select) for row in await runtime.current().database.read(fn)])
+        found = await runtime.current().database.read(fn)
+        return rows([pick(run_rows.public(row), select) for row in found])
 
     @staticmethod
     async def delete(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:
@@ -265,28 +266,22 @@ class Runs:
     @staticmethod
     async def set_status(conn: Any, run_id: Any, status: str) -> None:
         """Set a run's status. A worker requests another attempt with `pending`."""
-        identifier = as_uuid(run_id, "run ID")
-        claim = request_context.claim.get()
-        here = runtime.current()
-        # An attempt that the queue's shutdown cuts short does not count.
-        counted = here.queue is None or not here.queue.stopping
-
-        def fn(conn: Connection) -> bool:
-            if status != RunStatus.PENDING or claim is None:
-                changes = {"status": status, "updated_at": conn.now()}
-                conn.execute(runs.update().where(runs.c.run_id == identifier).values(changes))
-            elif _is_cancelled(run_rows.find(conn, identifier)):
-                return False
-            else:
-                run_claim.release(
-                    conn, identifier, claim.attempt, counted=counted, owner=claim.owner
-                )
-            return True
-
-        # Publish this attempt's events before those of the next one.
+        identifier, here = as_uuid(run_id, "run ID"), runtime.current()
+        if status == RunStatus.PENDING:
+            # An attempt that the queue's shutdown cuts short does not count.
+            await _return(identifier, counted=here.queue is None or not here.queue.stopping)
+            return
         await here.bus.publisher.flush()
-        while not await here.database.write(fn):
-            await _stop(identifier)
+        await here.database.write(partial(_set_status, run_id=identifier, status=status))
+
+    @staticmethod
+    async def requeue(conn: Any, run_id: Any, reason: str) -> None:
+        """Return a run to the queue that has stopped at the end of a step, as it was asked to.
+
+        A graph may ask for that itself, for ever. So this counts as an attempt, unless a server has asked
+        that stops.
+        """
+        await _return(as_uuid(run_id, "run ID"), counted=reason != stopping.REASON)
 
     @staticmethod
     async def next(wait: bool, limit: int = 1) -> AsyncIterator[tuple[Row, int]]:
@@ -347,6 +342,30 @@ class Runs:
         await (recovery.recover() if queue is None else queue.sweep())
 
 
+async def _return(run_id: UUID, *, counted: bool) -> None:
+    """Return the run of the current attempt to the queue, or end it if it is cancelled."""
+    here, claim = runtime.current(), request_context.claim.get()
+
+    def fn(conn: Connection) -> bool:
+        if claim is None:
+            _set_status(conn, run_id, RunStatus.PENDING)
+        elif _is_cancelled(run_rows.find(conn, run_id)):
+            return False
+        else:
+            run_claim.release(conn, run_id, claim.attempt, counted=counted, owner=claim.owner)
+        return True
+
+    # Publish this attempt's events before those of the next one.
+    await here.bus.publisher.flush()
+    while not await here.database.write(fn):
+        await _stop(run_id)
+
+
+def _set_status(conn: Connection, run_id: UUID, status: str) -> None:
+    changes = {"status": status, "updated_at": conn.now()}
+    conn.execute(runs.update().where(runs.c.run_id == run_id).values(changes))
+
+
 def _is_cancelled(run: Row | None) -> bool:
     """Return whether a running run has a cancellation request, and its thread outlives it."""
     return bool(
@@ -388,7 +407,7 @@ async def _has_ended_here(run_id: UUID) -> bool:
 
 def _of_thread(thread_id: Any, status: str | None, limit: int, offset: int) -> Any:
     # In `search`, a parameter hides `select`.
-    statement = select(*run_rows.PUBLIC).where(runs.c.thread_id == thread_id)
+    statement = select(*run_rows.SHOWN).where(runs.c.thread_id == thread_id)
     if status is not None:
         statement = statement.where(runs.c.status == status)
     ordered = statement.order_by(runs.c.created_at.desc(), runs.c.seq.desc())

@@ -45,13 +45,17 @@ async def search(
     sort_order: str | None = None,
     select: Sequence[str] | None = None,
     extract: dict[str, str] | None = None,
+    exclude_metadata: Sequence[Document] | None = None,
     ctx: Any = None,
 ) -> tuple[Rows, int | None]:
     """Return a page of matching threads, and the offset of the next page or None.
 
+    Args:
+        exclude_metadata: Threads whose metadata contains one of these documents are left out.
+
     Raises:
         HTTPException: (400) an id is not a UUID; (422) encrypted or long values of too many threads
-            would have to be examined.
+            would have to be examined, or too many documents are excluded.
     """
     limit, offset = int(limit), int(offset)
     value = _value(metadata, values, status, limit, offset)
@@ -60,7 +64,7 @@ async def search(
     requester = caller(ctx)
 
     def fn(conn: Connection) -> list[Row]:
-        query = _query(conn, value, visible, requester, wanted)
+        query = _query(conn, value, visible, requester, wanted).excluding(exclude_metadata or ())
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
         if wanted_values := examined_search.wanted(value["values"]):
             matches = examined_search.matching(conn, query, wanted_values, complete)
@@ -86,15 +90,16 @@ async def count(
     metadata: Document | None = None,
     values: Document | None = None,
     status: str | None = None,
+    exclude_metadata: Sequence[Document] | None = None,
     ctx: Any = None,
 ) -> int:
-    """Return the number of matching threads."""
+    """Return the number of matching threads, as `search` does."""
     value = _value(metadata, values, status, 0, 0)
     visible = await reads.admit(ctx, THREAD_SEARCH, value)
     requester = caller(ctx)
 
     def fn(conn: Connection) -> int:
-        query = _query(conn, value, visible, requester)
+        query = _query(conn, value, visible, requester).excluding(exclude_metadata or ())
         if wanted_values := examined_search.wanted(value["values"]):
             return sum(1 for _ in examined_search.matching(conn, query, wanted_values, complete))
         return int(conn.scalar(query.count(), query.parameters))

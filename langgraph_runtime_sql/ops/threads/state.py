@@ -1,7 +1,7 @@
 """The state of a thread: read and write its checkpoints through its graph."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -116,32 +116,87 @@ class State:
         metadata: dict[str, Any] | None = None,
         ctx: Any = None,
     ) -> list[StateSnapshot]:
-        """Return the states of checkpoints older than `before`, newest first.
+        """Return what `iterate` yields, for versions of the API that do not know it."""
+        found = State.iterate(
+            conn, config=config, limit=limit, before=before, metadata=metadata, ctx=ctx
+        )
+        return [snapshot async for snapshot in found]
+
+    @staticmethod
+    async def iterate(
+        conn: Any,
+        *,
+        config: dict[str, Any],
+        limit: int = 1,
+        before: Any = None,
+        metadata: dict[str, Any] | None = None,
+        ctx: Any = None,
+        incremental: bool = False,
+        channels: Sequence[str] | None = None,
+    ) -> AsyncIterator[StateSnapshot]:
+        """Yield the states of checkpoints older than `before`, newest first.
+
+        Args:
+            incremental: Whether to read few at a time, because the caller may stop early.
+            channels: Leave out all other channels of the values.
 
         Raises:
             HTTPException: (404) the thread does not exist or is hidden; (422) the page is too large.
         """
         row, graph_id = await _visible(config, ctx)
         if graph_id is None:
-            return []
+            return
         repeated, page = checkpoint.Repeated(), limits.history_page()
         opened = thread_graph.opened(
             row, graph_id, config, "threads.read", repeated.hook, page.add_read
         )
         async with opened as graph:
             repeated.share_in(getattr(graph, "channels", {}))
-            found, cost = [], 0.0
-            async for snapshot in graph.aget_state_history(
-                config, limit=limit, filter=metadata, before=_before(before)
-            ):
-                await pacing.turn(scope.turn(), "history", cost)
-                values = json_codec.encoded(repeated.encoded(snapshot.values))
-                page.add(len(values))
-                # The next state is expected to cost as much.
-                cost = len(values) / ENCODED_BYTES_PER_MS
-                shown: Any = orjson.Fragment(values)
-                found.append(thread_graph.of_thread(row, snapshot)._replace(values=shown))
-            return found
+            cost = 0.0
+            history = _incremental_history if incremental else _history
+            async with aclosing(history(graph, config, limit, metadata, _before(before))) as found:
+                async for snapshot in found:
+                    await pacing.turn(scope.turn(), "history", cost)
+                    values, size = _encoded(repeated.encoded(snapshot.values), channels)
+                    page.add(size)
+                    # The next state is expected to cost as much.
+                    cost = size / ENCODED_BYTES_PER_MS
+                    yield thread_graph.of_thread(row, snapshot)._replace(values=values)
+
+
+def _history(
+    graph: Any, config: Any, limit: int, metadata: Any, before: Any
+) -> AsyncGenerator[StateSnapshot, None]:
+    found: AsyncGenerator[StateSnapshot, None] = graph.aget_state_history(
+        config, limit=limit, filter=metadata, before=before
+    )
+    return found
+
+
+def _incremental_history(
+    graph: Any, config: Any, limit: int, metadata: Any, before: Any
+) -> AsyncGenerator[StateSnapshot, None]:
+    # Only versions of the API that have it ask for it.
+    from langgraph_api.state import iter_state_history
+
+    found: AsyncGenerator[StateSnapshot, None] = iter_state_history(
+        graph, config, limit=limit, filter=metadata, before=before
+    )
+    return found
+
+
+def _encoded(values: Any, channels: Sequence[str] | None) -> tuple[Any, int]:
+    """Return values as finished JSON, and its size in bytes.
+
+    With `channels`, the JSON of each of them: the API picks some by their names.
+    """
+    if channels is None:
+        whole = json_codec.encoded(values)
+        return orjson.Fragment(whole), len(whole)
+    known = values if isinstance(values, dict) else {}
+    some = {name: json_codec.encoded(known[name]) for name in channels if name in known}
+    parts = {name: orjson.Fragment(each) for name, each in some.items()}
+    return parts, sum(map(len, some.values()))
 
 
 @contextmanager

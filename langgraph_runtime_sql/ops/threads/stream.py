@@ -48,11 +48,15 @@ class Stream:
         last_event_id: str | None = None,
         stream_modes: Sequence[str],
         ctx: Any = None,
+        auth_filters: Visible | None = None,
     ) -> AsyncIterator[Delivered]:
         """Yield the (event, data, id, run id) tuples of a thread until the client disconnects.
 
         If events that the client asks for were deleted, the stream ends with an error and the
         result of the newest run.
+
+        Args:
+            auth_filters: What `check_thread_stream_auth` has returned for the caller; None asks.
         """
         # The iteration starts after the response. The client may create a run in between, so
         # the stream starts at this time.
@@ -61,12 +65,13 @@ class Stream:
             parse_order(last_event_id),
             frozenset(stream_modes) or frozenset({"run_modes"}),
             ctx,
+            auth_filters,
             asked_at=time.time_ns() // 1_000_000,
         )
 
     @staticmethod
     async def events(
-        thread_id: UUID, seen: cursor.Seen | None
+        thread_id: UUID, seen: cursor.Seen | None, visible: Visible | None = None
     ) -> AsyncIterator[cursor.Begin | Event]:
         """Yield where the stream begins, then its events in order until the thread is deleted.
 
@@ -74,12 +79,14 @@ class Stream:
 
         Args:
             seen: The last event that the client has; None begins at what is not over.
+            visible: What `check_thread_stream_auth` has returned for the caller; None asks.
 
         Raises:
             HTTPException: (404) the filter of the host's handler hides the thread.
         """
         followers, key = runtime.current().bus.followers, await stream_access.key_of(thread_id)
-        admission = stream_access.Admission(thread_id, await _visible(thread_id, None))
+        visible = await _visible(thread_id, None) if visible is None else visible
+        admission = stream_access.Admission(thread_id, visible)
         begin = await cursor.begin(thread_id, seen)
         yield begin
         async with await followers.follow_thread(key, begin.after) as subscription:
@@ -91,13 +98,17 @@ class Stream:
                     yield event
 
     @staticmethod
-    async def check_thread_stream_auth(thread_id: Any, ctx: Any = None) -> None:
+    async def check_thread_stream_auth(thread_id: Any, ctx: Any = None) -> Visible:
         """Check that no filter hides the thread. Without a filter, it need not exist yet.
+
+        Returns:
+            What the caller may see. The API passes it on to the stream, so that the project's handler is
+            asked once.
 
         Raises:
             HTTPException: (404) the filter hides the thread, or the thread does not exist.
         """
-        await _visible(as_uuid(thread_id, "thread ID"), ctx)
+        return await _visible(as_uuid(thread_id, "thread ID"), ctx)
 
 
 async def _visible(thread_id: UUID, ctx: Any) -> Visible:
@@ -111,11 +122,17 @@ async def _visible(thread_id: UUID, ctx: Any) -> Visible:
 
 
 async def _until_outage(
-    thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
+    thread_id: UUID,
+    after: Order | None,
+    modes: Modes,
+    ctx: Any,
+    visible: Visible | None,
+    *,
+    asked_at: int,
 ) -> AsyncIterator[Delivered]:
     """Follow the thread. If the database cannot be used for some seconds, the last event is an error."""
     try:
-        async for each in _follow(thread_id, after, modes, ctx, asked_at=asked_at):
+        async for each in _follow(thread_id, after, modes, ctx, visible, asked_at=asked_at):
             yield each
     except (DatabaseOutage, DatabaseDamaged) as error:
         body = {"error": type(error).__name__, "message": error.public}
@@ -123,11 +140,18 @@ async def _until_outage(
 
 
 async def _follow(
-    thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
+    thread_id: UUID,
+    after: Order | None,
+    modes: Modes,
+    ctx: Any,
+    visible: Visible | None,
+    *,
+    asked_at: int,
 ) -> AsyncIterator[Delivered]:
     followers, key = runtime.current().bus.followers, await stream_access.key_of(thread_id)
     async with await followers.follow_thread(key, after, asked_at) as subscription:
-        admission = stream_access.Admission(thread_id, await _visible(thread_id, ctx))
+        visible = await _visible(thread_id, ctx) if visible is None else visible
+        admission = stream_access.Admission(thread_id, visible)
         while (event := await subscription.get()) is not None and not event.is_loss:
             admitted = await admission.admits(event.run_id, is_last=event.is_end)
             if admitted and (shown := _shown(event, modes)) is not None:

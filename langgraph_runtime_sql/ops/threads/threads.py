@@ -58,6 +58,16 @@ class Threads:
         return rows([thread_rows.public(row, include_ttl=include_ttl)])
 
     @staticmethod
+    async def storage(conn: Any, thread_id: Any, ctx: Any = None) -> dict[str, Any]:
+        """Return how many bytes a thread's checkpoints take, by kind and by channel.
+
+        Raises:
+            HTTPException: (404) the thread does not exist or is hidden.
+        """
+        await Threads.get(conn, thread_id, ctx)
+        return await checkpoint.thread_storage(conn, as_uuid(thread_id, "thread ID"))
+
+    @staticmethod
     async def put(
         conn: Any,
         thread_id: Any,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..registry import scenario
-from ..world import World
+from ..world import SOON, World
 from .assistants import NOWHERE
 
 LONG = {"seconds": 60}
@@ -37,6 +37,18 @@ async def busy_while_running(w: World) -> Any:
     busy = (await w.sdk.threads.get(key))["status"]
     await w.sdk.runs.cancel(key, run, wait=True)
     return [busy, await settled(w, key)]
+
+
+@scenario()
+async def cancel_tells_why(w: World) -> Any:
+    key, later = await w.thread(), {"assistant_id": "echo", "after_seconds": SOON}
+    running = await start_sleeping(w, key)
+    pending = await w.sdk.runs.create(key, **later, multitask_strategy="enqueue")
+    for run in (pending["run_id"], running):
+        await w.call("POST", f"/threads/{key}/runs/{run}/cancel?wait=true")
+    await settled(w, key)
+    runs = await w.sdk.runs.list(key)
+    return [run.get("cancel_reason", "unknown") for run in runs]
 
 
 @scenario()

@@ -61,7 +61,6 @@ async def create_refused(w: World) -> Any:
         {"assistant_id": NOWHERE},
         {"assistant_id": "echo", "multitask_strategy": "panic"},
         {"assistant_id": "echo", "stream_mode": "nonsense"},
-        {"assistant_id": "echo", "stream_mode": ["tools"]},
         {"assistant_id": "echo", "config": {"configurable": {"a": 1}}, "context": {"b": 1}},
         {"assistant_id": "echo", "checkpoint_id": "nope"},
         {"assistant_id": "echo", "after_seconds": "soon"},
@@ -72,6 +71,13 @@ async def create_refused(w: World) -> Any:
     ]
     answers = [await w.call("POST", path, body) for body in bodies]
     return [answers, await w.sdk.runs.list(key), (await w.sdk.threads.get(key))["status"]]
+
+
+@scenario()
+async def stream_mode_of_tools(w: World) -> Any:
+    path = f"/threads/{await w.thread()}/runs/wait"
+    body = {"assistant_id": "echo", "input": {"value": 1}, "stream_mode": ["tools", "values"]}
+    return await w.call("POST", path, body)
 
 
 @scenario()

@@ -237,6 +237,19 @@ async def history_of_one_run(w: World) -> Any:
 
 
 @scenario()
+async def history_selected(w: World) -> Any:
+    key, _ = await make_steps(w)
+    path = f"/threads/{key}/history"
+    selects: list[Any] = [["values.done"], ["next", "values"], ["next"], ["values.none"], ["nope"]]
+    seen = []
+    for select in selects:
+        got = await w.call("GET", path, params={"select": select, "limit": 3})
+        posted = await w.call("POST", path, {"select": select, "limit": 3})
+        seen.append([got["status"], got["body"], posted["status"], posted["body"]])
+    return seen
+
+
+@scenario()
 async def history_refused(w: World) -> Any:
     key = await w.thread()
     path = f"/threads/{key}/history"

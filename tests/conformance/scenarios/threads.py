@@ -467,3 +467,26 @@ async def storage(w: World) -> Any:
         await w.call("GET", f"/threads/{NOWHERE}/storage"),
         await w.call("GET", "/threads/nope/storage"),
     ]
+
+
+@scenario()
+async def search_excluding_metadata(w: World) -> Any:
+    mark = await make_three(w)
+    excluded: list[Any] = [
+        {"number": 1},
+        [{"number": 0}, {"number": 2}],
+        {"number": 1, "mark": "another"},
+        {"other": 1},
+        {**mark},
+        [],
+        "number",
+    ]
+    answers = []
+    for each in excluded:
+        search = {"metadata": mark, "exclude_metadata": each}
+        found = await w.call("POST", "/threads/search", search)
+        count = await w.call("POST", "/threads/count", search)
+        rows = found["body"] if found["status"] == 200 else []
+        seen = sorted(row["metadata"]["number"] for row in rows)
+        answers.append([found["status"], seen, count["status"], count["body"]])
+    return answers

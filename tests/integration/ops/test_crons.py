@@ -734,7 +734,8 @@ async def test_slot_of_a_dead_scheduler_fires_after_its_claim_expires(
     made = await create()
     slot = await make_due(db, made["cron_id"])
     dying = Crons.next(None)
-    assert (await anext(dying))["cron_id"] == made["cron_id"]
+    claimed, _ = await anext(dying)
+    assert claimed["cron_id"] == made["cron_id"]
     # The scheduler dies before it creates the run; its claim stays.
     await poll()
     assert await queued(db) == []
@@ -877,7 +878,7 @@ async def test_claimed_cron_is_a_private_copy_with_every_field(db: Database) -> 
     made = await create()
     await set_columns(db, made["cron_id"], payload={"assistant_id": str(system_id("echo"))})
     before = await make_due(db, made["cron_id"])
-    async for cron in Crons.next(None):
+    async for cron, _ in Crons.next(None):
         assert set(cron) == FIELDS | {"now"}
         assert cron["now"].tzinfo is UTC and cron["next_run_date"] == before
         assert cron["payload"] == {
@@ -897,7 +898,7 @@ async def test_firing_is_taken_once_and_cleared_afterwards(db: Database) -> None
     for each in (first, second):
         await make_due(db, each["cron_id"])
     taken = []
-    async for cron in Crons.next(None):
+    async for cron, _ in Crons.next(None):
         # A task that is started while the run is created outlives the firing.
         current = firing.get()
         assert current is not None and current.cron_id == cron["cron_id"]
@@ -917,9 +918,9 @@ async def test_a_batch_size_limits_a_poll(db: Database, monkeypatch: pytest.Monk
     monkeypatch.setattr("langgraph_api.config.CRON_SCHEDULER_BATCH_SIZE", 2)
     for n in range(3):
         await make_due(db, (await create())["cron_id"], since=n * MINUTE + MINUTE)
-    assert len([cron async for cron in Crons.next(None)]) == 2
-    assert len([cron async for cron in Crons.next(None)]) == 1
-    assert len([cron async for cron in Crons.next(None)]) == 0
+    assert len([cron async for cron, _ in Crons.next(None)]) == 2
+    assert len([cron async for cron, _ in Crons.next(None)]) == 1
+    assert len([cron async for cron, _ in Crons.next(None)]) == 0
 
 
 # --- the user of a run ------------------------------------------------------

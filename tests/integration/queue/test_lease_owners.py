@@ -377,7 +377,7 @@ async def test_lease_counts_from_before_the_claim(
     # Claims take longer than a lease lasts.
     monkeypatch.setattr(run_claim, "LEASE_SECONDS", 0.0)
 
-    async def attempt(self: Any, run: Row, attempt: int, since: float, watch: Any) -> None:
+    async def attempt(self: Any, run: Row, attempt: int, since: float, *more: Any) -> None:
         seen.append(Claim(str(run["run_id"]), attempt, None, since, "first"))
 
     monkeypatch.setattr(queue.Queue, "_attempt", attempt)

@@ -30,6 +30,8 @@ from threadhold.cli.dockerfile import render
 from threadhold.config_file import read_config
 from threadhold.serving import heartbeat
 from threadhold.settings import variable
+from tools.web import BUILD as BUILT_PAGE
+from tools.web import NODE
 
 DEPLOY = ROOT / "deploy"
 DOCS = ROOT / "docs"
@@ -152,7 +154,7 @@ def dockerfile() -> list[list[Instruction]]:
     return stages
 
 
-BUILD, IMAGE = dockerfile()
+WEB, BUILD, IMAGE = dockerfile()
 
 
 def only(name: str, stage: list[Instruction] = IMAGE) -> Instruction:
@@ -190,7 +192,7 @@ def user() -> int:
 
 
 def test_copied_files_exist_and_are_not_ignored() -> None:
-    copied = [each for each in BUILD if each.name == "COPY"]
+    copied = [each for each in (*WEB, *BUILD) if each.name == "COPY" and "from" not in each.flags]
     names = {name for each in copied for name in each.words[:-1]}
     for name in names:
         assert (ROOT / name).exists(), name
@@ -206,6 +208,7 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
     [
         *(".env", "my_agent/.env", "deploy/.env", ".git", ".venv", "data", "data/threadhold.db"),
         *("server/__pycache__", "server/routes/__pycache__/a.pyc", "tests", "bench", "deploy"),
+        *("web/node_modules", "threadhold/web/index.html"),
     ],
 )
 def test_private_and_generated_files_are_ignored(path: str) -> None:
@@ -221,6 +224,9 @@ def test_no_installed_file_is_ignored() -> None:
         "server",
     ):
         for path in (ROOT / package).rglob("*"):
+            # The image builds the page itself.
+            if path.is_relative_to(ROOT / "threadhold" / "web"):
+                continue
             if path.is_file() and "__pycache__" not in path.parts and path.name != ".env":
                 assert not ignored(str(path.relative_to(ROOT))), path
 
@@ -239,6 +245,15 @@ def test_all_stages_use_one_supported_python() -> None:
     assert version and int(version[1]) >= 11
     sources = {each.flags["from"] for each in IMAGE if each.name == "COPY"}
     assert sources == {only("FROM", BUILD).words[-1]}
+
+
+def test_image_builds_the_page_into_the_place_where_it_is_served() -> None:
+    assert int(re.findall(r"node:(\d+)-slim", only("FROM", WEB).text)[0]) >= NODE
+    [build] = [each.words for each in WEB if each.name == "RUN" and "build" in each.words]
+    [copied] = [each for each in BUILD if each.name == "COPY" and "from" in each.flags]
+    assert copied.flags["from"] == only("FROM", WEB).words[-1]
+    assert copied.words == [build[build.index("--outDir") + 1], "./threadhold/web"]
+    assert (ROOT / "threadhold" / "web") == BUILT_PAGE
 
 
 def test_image_installs_only_locked_packages() -> None:
@@ -270,7 +285,7 @@ def test_image_has_the_programs_for_backups_of_its_postgres() -> None:
     [served] = re.findall(r":pg(\d+)$", SERVICES["db"]["image"])
     assert int(version) >= int(served)
     # `threadhold dockerfile` prints the same.
-    printed = render(read_config(ROOT / "langgraph.json"), {}).replace("\\\n", " ")
+    printed = render(read_config(ROOT / "langgraph.json"), {}, "==1.0").replace("\\\n", " ")
     assert installed in [line.removeprefix("RUN ") for line in printed.splitlines()]
     assert f"ENV PATH=/usr/lib/postgresql/{version}/bin:$PATH" in printed
     assert printed.index("postgresql-client-") < printed.index("USER ")
@@ -360,7 +375,7 @@ def test_redis_needs_a_password() -> None:
     assert re.match(r"rediss://:[^@]+@", SECRET["REDIS_URL"])
 
 
-def test_network_policies_open_only_the_port_of_the_api() -> None:
+def test_network_policies_open_only_the_ports_of_api_and_metrics() -> None:
     everything = OBJECTS["NetworkPolicy", "threadhold"]["spec"]
     assert everything["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "threadhold"}
     assert everything["policyTypes"] == ["Ingress", "Egress"]
@@ -370,6 +385,13 @@ def test_network_policies_open_only_the_port_of_the_api() -> None:
     assert api["podSelector"]["matchLabels"] == labels(("Deployment", "threadhold-api"))
     [port] = container(("Deployment", "threadhold-api"))["ports"]
     assert [each["port"] for rule in api["ingress"] for each in rule["ports"]] == [port["name"]]
+    worker = OBJECTS["NetworkPolicy", "threadhold-worker"]["spec"]
+    assert worker["podSelector"]["matchLabels"] == labels(("Deployment", "threadhold-worker"))
+    [rule] = worker["ingress"]
+    [port] = container(("Deployment", "threadhold-worker"))["ports"]
+    assert [each["port"] for each in rule["ports"]] == [port["name"]]
+    # Everybody may reach the API, only Prometheus the metrics.
+    assert rule["from"]
 
 
 def test_compose_publishes_one_port_per_server() -> None:
@@ -538,13 +560,50 @@ def test_worker_probes_check_the_heartbeat(tmp_path: Path) -> None:
     assert runs["livenessProbe"]["failureThreshold"] > 1
 
 
-def test_api_runs_no_jobs_and_workers_open_no_port() -> None:
+def test_api_runs_no_jobs_and_workers_open_only_their_metrics() -> None:
     api, worker = ("Deployment", "threadhold-api"), ("Deployment", "threadhold-worker")
     assert environment(api)["N_JOBS_PER_WORKER"] == "0"
     assert int(environment(worker)["N_JOBS_PER_WORKER"]) > 0
     assert container(worker)["args"][0] == "worker"
-    assert "ports" not in container(worker)
+    [port] = container(worker)["ports"]
+    arguments = container(worker)["args"]
+    assert arguments[arguments.index("--metrics-port") + 1] == str(port["containerPort"])
+    assert arguments[arguments.index("--metrics-host") + 1] == "0.0.0.0"
+    # Without it, a worker refuses to show its metrics to other machines.
+    assert len(SECRET["METRICS_TOKEN"]) >= 16
     assert labels(api) != labels(worker)
+
+
+def test_prometheus_scrapes_every_process_with_the_token() -> None:
+    monitor = yaml.safe_load((DEPLOY / "monitoring" / "podmonitor.yaml").read_text())["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= labels(DEPLOYMENTS[0]).items()
+    ports = {port["name"] for key in DEPLOYMENTS for port in container(key)["ports"]}
+    assert {each["port"] for each in monitor["podMetricsEndpoints"]} == ports
+    for each in monitor["podMetricsEndpoints"]:
+        credentials = each["authorization"]["credentials"]
+        assert each["path"] == "/metrics"
+        assert OBJECTS["Secret", credentials["name"]]["stringData"][credentials["key"]]
+    # The job of the alerts.
+    assert labels(DEPLOYMENTS[0])[monitor["jobLabel"]] == "threadhold"
+
+
+def test_backups_are_made_every_day_and_an_old_one_alerts() -> None:
+    spec = OBJECTS["CronJob", "threadhold-backup"]["spec"]
+    [runs] = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    shell, option, script = runs["command"]
+    assert (shell, option) == ("sh", "-c")
+    entry, (name, *arguments) = shlex.split(script)[1:4], shlex.split(script)[4:]
+    assert entry == only("ENTRYPOINT").words
+    check_command([name, *arguments])
+    [folder] = {mount["mountPath"] for mount in runs["volumeMounts"]} - {"/tmp"}
+    assert arguments[-1].startswith(f"{folder}/")
+    assert runs["securityContext"] == container(DEPLOYMENTS[0])["securityContext"]
+    assert spec["schedule"].split()[2:] == ["*", "*", "*"]
+    rules = yaml.safe_load((DEPLOY / "monitoring" / "alerts.yaml").read_text())["groups"][0][
+        "rules"
+    ]
+    [alert] = [rule for rule in rules if rule["alert"] == "ThreadholdBackupOld"]
+    assert 'cronjob="threadhold-backup"' in alert["expr"]
 
 
 def test_every_kubernetes_object_has_the_app_label() -> None:

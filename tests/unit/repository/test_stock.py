@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from threadhold.stock.replacement import ATTRIBUTE, Replacement, StockChanged, i
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
 ROWS = (*table.BEFORE_IMPORT, *table.TABLE)
+# Of all versions: the code is the same for each.
 NAMES = {row.name for row in ROWS}
 
 
@@ -110,8 +112,24 @@ def source_of(module: str) -> Path:
     return ROOT / (module.replace(".", "/") + ".py")
 
 
-def test_each_part_has_one_row() -> None:
-    assert len(NAMES) == len(ROWS)
+@pytest.mark.parametrize("version", replacement.API_VERSIONS)
+def test_each_part_has_one_row_in_each_version(version: str) -> None:
+    rows = [each for each in ROWS if each.package != "langgraph-api" or each.is_about(version)]
+    assert len({each.name for each in rows}) == len(rows)
+
+
+def test_each_row_was_tried() -> None:
+    assert [each.name for each in ROWS if not each.tried] == []
+
+
+def test_rows_of_other_versions_are_left_out(stock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacement, "_version", lambda package: "1.1rc1")
+    known, other = row("kept"), row("other")
+    install_all([replace(known, releases=">=1.1.dev0"), replace(other, releases="<1.1.dev0")])
+    assert stock.kept == "instead of stock"
+    assert stock.other() == "stock"
+    with pytest.raises(StockChanged, match=r"tried with:  stock-of-test 1\.1\n"):
+        install_all([replace(other, releases=">=1.1.dev0")])
 
 
 def test_signature_leaves_types_and_objects_out() -> None:
@@ -267,14 +285,14 @@ def test_every_internal_attribute_of_objects_of_the_api_is_in_the_table(module: 
 CHANGES = """
 import importlib, inspect, sys, tempfile
 from threadhold import LangGraphPlatform
-from threadhold.stock import table
+from threadhold.stock import replacement, table
 
 platform = LangGraphPlatform(
     "langgraph.json", database_url=f"sqlite:///{tempfile.mkdtemp()}/a.db"
 )
 # Imported first, so that what follows is only what the platform changes.
 importlib.import_module("langgraph_api.server")
-for row in table.TABLE:
+for row in replacement.about_installed(table.TABLE):
     importlib.import_module(row.module)
 
 
@@ -345,6 +363,6 @@ def in_fresh_process(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_table_was_tried_with_the_installed_versions() -> None:
-    for each in ROWS:
+    for each in replacement.about_installed(ROWS):
         installed = replacement.metadata.version(each.package)
-        assert installed in each.versions, (each.name, installed)
+        assert installed in each.tried, (each.name, installed)

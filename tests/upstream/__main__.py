@@ -1,0 +1,68 @@
+"""Runs the tests inside of the source distributions of what is locked, on our saver and our server.
+
+    python -m tests.upstream [--only langgraph] [PYTEST-ARGUMENT ...]
+
+Failures that `expected.json` lists with a reason are allowed, and must occur. Ends with 1 otherwise, and with 0 if
+there is no package index. What is fetched stays in `build/upstream`, which is no part of the repository.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from tests.upstream import scripts, suites
+from tests.upstream.suites import SUITES, NoSources, Suite
+
+SOMETIMES = "sometimes "
+
+
+def main() -> None:
+    """Run each suite, and compare its failures with the known ones."""
+    arguments = argparse.ArgumentParser(prog="python -m tests.upstream")
+    arguments.add_argument("--only", action="append", choices=[each.package for each in SUITES])
+    asked, more = arguments.parse_known_args()
+    wrong = list[str]()
+    for suite in SUITES:
+        if asked.only and suite.package not in asked.only:
+            continue
+        try:
+            failed = dict(_failures(suite, more))
+        except NoSources as error:
+            print(f"There are no sources of {suite.package} to test with. {error}")
+            continue
+        print(f"{suite.package} {suites.locked(suite.package)}: {len(failed)} fail", flush=True)
+        # With arguments, not all tests were run.
+        found = list(problems(failed, suites.expected(suite.package), is_whole=not more))
+        print(*(f"  {each}" for each in found), sep="\n", end="\n" if found else "", flush=True)
+        wrong += found
+    sys.exit(bool(wrong))
+
+
+def _failures(suite: Suite, more: list[str]) -> Iterator[tuple[str, str]]:
+    python = suites.environment()
+    yield from suites.run(suite, python, more)
+    if suite.package == "langgraph-sdk" and not more:
+        yield from scripts.run(python)
+
+
+def problems(failed: dict[str, str], known: dict[str, str], *, is_whole: bool) -> Iterator[str]:
+    """Yield each failure that is not known, and each known one that does not occur.
+
+    Args:
+        failed: The failures: each test with the first line of what it says.
+        known: The known ones: each pattern of a test with its reason.
+        is_whole: Whether all tests were run.
+    """
+    patterns = {pattern: pattern.removeprefix(SOMETIMES) for pattern in known}
+    for name, said in failed.items():
+        if not any(fnmatchcase(name, pattern) for pattern in patterns.values()):
+            yield f"not expected: {name}: {said}"
+    for listed, pattern in patterns.items():
+        occurs = any(fnmatchcase(name, pattern) for name in failed)
+        if is_whole and not occurs and not listed.startswith(SOMETIMES):
+            yield f"expected to fail, and does not: {pattern}"
+
+
+if __name__ == "__main__":
+    main()
