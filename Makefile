@@ -31,7 +31,7 @@ LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-ve
 	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev web test lint format docs bench history audit wheel lock clean
+.PHONY: help setup serve dev web test lint format docs bench history audit floors wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,9 @@ history: $(VENV)/.dev-stamp ## inject faults into several servers and check thei
 
 audit: $(VENV)/.dev-stamp ## check licences, write build/sbom.cdx.json; ARGS=--advisories asks the index
 	$(PY) -m tools.audit $(ARGS)
+
+floors: $(VENV)/.dev-stamp ## test the lowest versions of all packages, and resolve with neighbours; ARGS=--short
+	$(PY) -m tools.floors $(ARGS)
 
 wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it
 	$(PY) -m tests.package $(ARGS)

@@ -1,0 +1,65 @@
+"""Neighbours: packages that applications have beside the library, and must be able to install with it."""
+
+NEIGHBOURS: dict[str, tuple[str, ...]] = {
+    # Its clients need an older websockets than uvicorn takes.
+    "supabase": ("supabase",),
+    "fastapi": ("fastapi[standard]",),
+    "chainlit": ("chainlit",),
+    "streamlit": ("streamlit",),
+    # Applications that have not moved to the newest of what they stand on.
+    "older sqlalchemy, pydantic and langchain-core": (
+        "sqlalchemy<2.1",
+        "pydantic<2.13",
+        "langchain-core<1.5",
+    ),
+    # As the template langchain-ai/react-agent requires.
+    "react-agent": (
+        "langgraph>=0.2.6",
+        "langchain-openai>=0.1.22",
+        "langchain-anthropic>=0.1.23",
+        "langchain>=0.2.14",
+        "langchain-fireworks>=0.1.7",
+        "python-dotenv>=1.0.1",
+        "langchain-tavily>=0.1",
+    ),
+    # As langchain-ai/open_deep_research requires.
+    "open_deep_research": (
+        "langgraph>=0.5.4",
+        "langchain-community>=0.3.9",
+        "langchain-openai>=0.3.28",
+        "langchain-anthropic>=0.3.15",
+        "langchain-mcp-adapters>=0.1.6",
+        "langchain-deepseek>=0.1.2",
+        "langchain-tavily",
+        "langchain-groq>=0.2.4",
+        "openai>=1.99.2",
+        "tavily-python>=0.5.0",
+        "arxiv>=2.1.3",
+        "pymupdf>=1.25.3",
+        "xmltodict>=0.14.2",
+        "linkup-sdk>=0.2.3",
+        "duckduckgo-search>=3.0.0",
+        "exa-py>=1.8.8",
+        "requests>=2.32.3",
+        "beautifulsoup4==4.13.3",
+        "python-dotenv>=1.0.1",
+        "pytest",
+        "httpx>=0.24.0",
+        "markdownify>=0.11.6",
+        "azure-identity>=1.21.0",
+        "azure-search>=1.0.0b2",
+        "azure-search-documents>=11.5.2",
+        "rich>=13.0.0",
+        "langgraph-cli[inmem]>=0.3.1",
+        "langsmith>=0.3.37",
+        "langchain-google-vertexai>=2.0.25",
+        "langchain-google-genai>=2.1.5",
+        "ipykernel>=6.29.5",
+        "supabase>=2.15.3",
+        "mcp>=1.9.4",
+        "langchain-aws>=0.2.28",
+        "pandas>=2.3.1",
+        "streamlit>=1.28.0",
+    ),
+}
+"""Each neighbour, and its requirements as a `requirements.txt` has them."""
