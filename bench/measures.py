@@ -18,8 +18,8 @@ from bench.fill import Owner, metadata_of
 from bench.report import Line
 from bench.servers import Server
 from bench.stage import CLIENTS, THREADS, Stage
-from hooks.settings import IdentitySettings
-from server.token import sign
+from threadhold.auth import IdentitySettings
+from threadhold.auth.tokens import sign
 
 STOCK = "langgraph dev"
 BARE = "bare graph"

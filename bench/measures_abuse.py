@@ -18,8 +18,8 @@ from bench.client import Client
 from bench.report import Line
 from bench.servers import ROOT, Server
 from bench.stage import Stage
-from hooks.settings import IdentitySettings
-from server.token import sign
+from threadhold.auth import IdentitySettings
+from threadhold.auth.tokens import sign
 
 Sign = Callable[[str], str]
 Action = Callable[[], Awaitable[None]]

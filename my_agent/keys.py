@@ -13,21 +13,6 @@ ENDINGS = ("locked_at", "archived_at", "reason")
 RESERVED = ("status", *ENDINGS, "context_key")
 """Metadata keys of a thread that only the thread policy writes."""
 
-POLICY_KEYS = (*OWNER, *RESERVED)
-"""Metadata keys that clients must not write."""
-
-TOKEN_ID = "token_id"
-"""Metadata key of a cron that stores the token with which it was created."""
-
-CRON_KEYS = (*POLICY_KEYS, TOKEN_ID)
-"""Metadata keys of a cron that clients must not write."""
-
-ASSISTANT_KEYS = (*POLICY_KEYS, "created_by")
-"""Metadata keys of an assistant that clients must not write.
-
-`created_by` marks the assistants of the system, which every tenant sees.
-"""
-
 AUTH_USER = "langgraph_auth_user"
 """Key of a run's `configurable` under which the platform stores the authenticated user."""
 

@@ -2,7 +2,6 @@
 
 from starlette.applications import Starlette
 
-from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
 from my_agent import parsing
 from server.project import check_graphs, has_our_identity
@@ -10,8 +9,8 @@ from server.routes import IDENTITY, POLICY, offered
 from server.routes.endpoint import described
 from server.settings import Settings
 from threadhold import LangGraphPlatform, host
+from threadhold.auth import platform_options
 from threadhold.config_file import read_config
-from threadhold.host import AuthenticationMissing
 
 
 def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
@@ -47,29 +46,6 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
     """Make the platform of the settings. Raises the same errors as `create_app`."""
     project = read_config(settings.langgraph_json)
     ours = has_our_identity(project.sections["auth"])
-    if ours:
-        check_identity(settings)
-    return host.create_platform(
-        settings,
-        config=project,
-        studio=studio,
-        # Metrics cover all tenants.
-        metrics_permission=auth_settings.OPERATOR if ours else None,
-        audit_permission=auth_settings.OPERATOR if ours else None,
-        env={**(settings.environment() if ours else {}), **ThreadSettings.environment(settings)},
-    )
-
-
-def check_identity(settings: Settings) -> None:
-    """Check that tokens can be verified.
-
-    Raises:
-        AuthenticationMissing: there is no key, or it cannot be read.
-    """
-    # Imported late, because it imports cryptography, which other projects do not need.
-    from hooks.identity import Authenticator
-
-    try:
-        Authenticator(settings)
-    except ValueError as error:
-        raise AuthenticationMissing(str(error)) from error
+    options = platform_options(settings) if ours else {}
+    options["env"] = {**options.get("env", {}), **ThreadSettings.environment(settings)}
+    return host.create_platform(settings, config=project, studio=studio, **options)

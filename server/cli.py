@@ -39,26 +39,6 @@ def tenant_folders(tenant: str) -> Sequence[Path]:
 
 
 @click.command()
-@click.option("--tenant", required=True, help="Tenant of the user.")
-@click.option("--user", required=True, help="User id.")
-@click.option(
-    "--role", "roles", multiple=True, help="Role of the user, such as tenant_admin; repeatable."
-)
-@click.option(
-    "--ttl", default="8h", show_default=True, help="Lifetime of the token, such as 90, 15m or 7d."
-)
-def token(tenant: str, user: str, roles: tuple[str, ...], ttl: str) -> None:
-    """Print a development token, signed with JWT_SECRET."""
-    from server.token import seconds, sign
-
-    try:
-        lifetime = seconds(ttl)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--ttl") from error
-    click.echo(sign(load_settings(), tenant, user, roles, lifetime))
-
-
-@click.command()
 @database_option
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--tenant", help="Tenant that owns the data.  [default: shared by all tenants]")
@@ -76,64 +56,6 @@ def ingest(path: Path, tenant: str | None, yes: bool, database_url: str | None) 
         load(path, tenant, emptied=yes)
 
 
-@click.command()
-@database_option
-@click.option("--tenant", help="Tenant of the user.")
-@click.option("--user", help="User whose tokens are refused, and whose crons stop.")
-@click.option("--token-id", help="The claim `jti` of the one token that is refused.")
-@click.option(
-    "--for",
-    "ttl",
-    help="Time for which it is refused, such as 90, 15m or 7d.  "
-    "[default: JWT_MAX_LIFETIME_SECONDS for a token, no end for a user]",
-)
-@click.option("--reason", help="Note for operators.")
-@click.option("--lift", is_flag=True, help="Accept it again. Crons stay disabled.")
-def revoke(
-    database_url: str | None,
-    tenant: str | None,
-    user: str | None,
-    token_id: str | None,
-    ttl: str | None,
-    reason: str | None,
-    lift: bool,
-) -> None:
-    """Refuse a token or all tokens of a user, from now on.
-
-    Servers may run meanwhile: they end the streams of the user within seconds.
-    """
-    import asyncio
-
-    from hooks import revocation
-    from server.token import seconds
-    from threadhold import sessions
-    from threadhold.admin import beside_server
-
-    try:
-        target = revocation.Target(tenant=tenant, subject=user, token_id=token_id)
-    except ValueError:
-        raise click.UsageError("Give either --tenant and --user, or --token-id") from None
-    try:
-        lasting = None if ttl is None else seconds(ttl)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--for") from error
-    settings = load_settings(database_url=database_url)
-
-    async def run() -> str:
-        async with beside_server(settings.database_url):
-            if lift:
-                return "lifted" if await sessions.lift(target) else "there is no such revocation"
-            disabled = await revocation.revoke(
-                target,
-                token_seconds=settings.jwt_max_lifetime_seconds,
-                seconds=lasting,
-                reason=reason,
-            )
-            return f"revoked, {disabled} crons disabled"
-
-    click.echo(asyncio.run(run()))
-
-
 PROGRAM = Program(
     name="python -m server",
     settings=Settings,
@@ -144,4 +66,4 @@ PROGRAM = Program(
     tenant_folders=tenant_folders,
 )
 
-main = command_line(PROGRAM, [token, ingest, revoke])
+main = command_line(PROGRAM, [ingest])

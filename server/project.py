@@ -7,14 +7,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+import hooks
 import my_agent
-from hooks import settings as auth_settings
 from my_agent.settings import EnvironmentSettings
 from threadhold.errors import RuntimeSqlError
 
 IDENTITY = (
+    "threadhold.auth:auth",
     "hooks.auth:auth",
-    f"{Path(auth_settings.__file__).resolve().with_name('auth.py')}:auth",
+    f"{Path(hooks.__file__).resolve().with_name('auth.py')}:auth",
 )
 # Settings class of each graph, in the graph's `settings.py`.
 SETTINGS = {
@@ -31,7 +32,7 @@ class BadSetting(RuntimeSqlError):
 
 
 def has_our_identity(auth: Mapping[str, Any]) -> bool:
-    """Return whether the `auth` section names the authentication of `hooks`."""
+    """Return whether the `auth` section names the authentication of the library, or that of `hooks`."""
     return auth.get("path") in IDENTITY
 
 

@@ -2,8 +2,8 @@
 
 from pydantic_settings import SettingsConfigDict
 
-from hooks.settings import IdentitySettings
 from hooks.thread_settings import ThreadSettings
+from threadhold.auth import IdentitySettings
 from threadhold.settings import Settings as ServerSettings
 
 

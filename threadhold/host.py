@@ -16,6 +16,8 @@ from starlette.routing import Mount, Route
 
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, RuntimeSqlError
+from threadhold.auth.settings import IdentitySettings
+from threadhold.auth.start import AuthenticationMissing, is_named, platform_options
 from threadhold.config_file import read_config
 from threadhold.http import middleware, web_app
 from threadhold.http.host_routes import LargeBody, PassedOn, read_json
@@ -47,10 +49,6 @@ logger = logging.getLogger(__name__)
 HEALTH_SECONDS = 3.0
 
 
-class AuthenticationMissing(RuntimeSqlError):
-    """The project has no authentication, which the environment requires."""
-
-
 def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     """Make the app that `threadhold serve` runs for any project.
 
@@ -78,16 +76,23 @@ def create_platform(settings: Settings, options: PlatformOptions) -> LangGraphPl
 
     Raises:
         ConfigError: the project cannot be served.
-        AuthenticationMissing: outside `local_dev`, without `auth` in the project.
+        AuthenticationMissing: outside `local_dev`, without `auth` in the project, or without a key
+            for `threadhold.auth`.
     """
     given = {name: getattr(options, name) for name in options.model_fields_set}
     project = read_config(given.get("config", settings.langgraph_json))
+    if is_named(project.sections["auth"]):
+        own = settings if isinstance(settings, IdentitySettings) else IdentitySettings()
+        needed = platform_options(own)
+        given = {**needed, **given, "env": {**needed["env"], **(given.get("env") or {})}}
     if settings.langgraph_aes_key is not None:
         env = given.get("env") or {}
         given["env"] = {**env, "LANGGRAPH_AES_KEY": settings.langgraph_aes_key}
     if settings.cors_allow_origins:
         given.setdefault("cors", {"allow_origins": list(settings.cors_allow_origins)})
-    given.setdefault("public_metrics", _has_public_metrics(settings, options.metrics_permission))
+    given.setdefault(
+        "public_metrics", _has_public_metrics(settings, given.get("metrics_permission"))
+    )
     platform = LangGraphPlatform(**{**shared(settings), **given, "config": project})
     if not settings.is_local and not project.sections["auth"]:
         raise AuthenticationMissing(

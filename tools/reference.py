@@ -47,8 +47,8 @@ SETTINGS = (
     ),
     (
         "Identity",
-        "`hooks/auth.py` reads these. See [tenants](../how-to/tenants-and-jwt.md).",
-        "hooks.settings:IdentitySettings",
+        "`threadhold.auth` reads these. See [tenants](../how-to/tenants-and-jwt.md).",
+        "threadhold.auth.settings:IdentitySettings",
     ),
     (
         "Thread policy",

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from hooks.revocation import Target, revoke
-from hooks.settings import OPERATOR, IdentitySettings
 from server.routes.endpoint import Caller, Json, endpoint
 from threadhold import sessions
+from threadhold.auth import OPERATOR, IdentitySettings, revoke
 from threadhold.gate import acting
+from threadhold.sessions import Target
 
 
 class Named(BaseModel):

@@ -8,12 +8,16 @@ from typing import Any
 
 from langgraph_sdk import Auth
 
-from hooks.auth import authenticate
 from tests.support import unscoped
+from threadhold.auth import authenticator
 
 unscoped.remove_conditions()
 auth = Auth()
-auth.authenticate(authenticate)
+
+
+@auth.authenticate
+async def authenticate(scope: dict[str, Any]) -> Any:
+    return dict(await authenticator().identify(scope))
 
 
 @auth.on

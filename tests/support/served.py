@@ -1,7 +1,7 @@
 """A server with the test graphs in its own process, and a client for it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,16 +29,18 @@ def served(
     folder: Path,
     config: Path = GRAPHS / "langgraph.json",
     redis_url: str | None = None,
+    program: Callable[..., list[str]] = threadhold,
     **env: str,
 ) -> Iterator[Running]:
     """Run a server on the database in `folder` until the end of the block.
 
     Args:
         redis_url: With a Redis, several servers may use the same database.
+        program: Makes its command line: the example application's, or the library's own.
         env: More environment variables.
     """
     port = free_port()
-    command = threadhold("serve", "--config", config, "--port", str(port))
+    command = program("serve", "--config", config, "--port", str(port))
     command += ["--database-url", databases.url(folder / "data.db")]
     if redis_url is not None:
         command += ["--redis-url", redis_url]

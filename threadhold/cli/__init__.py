@@ -12,6 +12,7 @@ from threadhold import __version__
 from threadhold.cli import app_only, commands
 from threadhold.cli.dockerfile import dockerfile
 from threadhold.cli.group import ProgramGroup, load_settings, pass_program
+from threadhold.cli.identity import revoke, token
 from threadhold.cli.init import init
 from threadhold.cli.keys import keys
 from threadhold.cli.options import database_option
@@ -41,7 +42,7 @@ def command_line(program: Program, more: Iterable[click.Command] = ()) -> Progra
     """
     group = ProgramGroup(
         program.name,
-        [*commands.ALL, keys, *more],
+        [*commands.ALL, keys, token, revoke, *more],
         help="The LangGraph Platform held inside your own app.",
         context_settings={"obj": program},
     )

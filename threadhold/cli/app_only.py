@@ -2,7 +2,7 @@
 
 import click
 
-NAMES = ("ingest", "token", "revoke")
+NAMES = ("ingest",)
 
 
 def elsewhere(name: str) -> click.Command:

@@ -3,10 +3,18 @@
 The functions import late, so that `--help` does not load the server.
 """
 
+from pydantic_settings import SettingsConfigDict
 from starlette.applications import Starlette
 
+from threadhold.auth.settings import IdentitySettings
 from threadhold.program import Program
 from threadhold.settings import Settings
+
+
+class OwnSettings(Settings, IdentitySettings):
+    """The settings of `threadhold`: of the server, and of its authentication."""
+
+    model_config = SettingsConfigDict(env_file=".env")
 
 
 def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
@@ -18,7 +26,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
 
 THREADHOLD = Program(
     name="threadhold",
-    settings=Settings,
+    settings=OwnSettings,
     create_app=create_app,
     # `-P`: a folder `threadhold` in the working directory must not shadow the package.
     launch=("-P", "-m", "threadhold"),

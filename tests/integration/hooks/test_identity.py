@@ -14,6 +14,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from tests.support import databases
 from tests.support.issuer import SECRET, Published, bearer, public_jwk, published, token
 from tests.support.processes import (
     GRAPHS,
@@ -21,6 +22,7 @@ from tests.support.processes import (
     Running,
     environment,
     free_port,
+    library,
     ran,
     threadhold,
 )
@@ -283,21 +285,43 @@ def test_local_server_refuses_web_sockets_of_foreign_pages(local: Running) -> No
             socket.ping().wait(timeout=60)
 
 
-def test_token_of_the_token_command_is_accepted(tmp_path: Path) -> None:
-    printed = run(
-        tmp_path, "token", "--tenant", "acme", "--user", "ada", JWT_SECRET=SECRET, JWT_ISSUER="me"
-    )
+def test_library_alone_authenticates_and_separates_tenants(tmp_path: Path) -> None:
+    """As the wheel is used: its own program and authentication, and a token of its command."""
+    env = {"APP_ENV": "staging", "JWT_SECRET": SECRET, "JWT_ISSUER": "me", "JWT_AUDIENCE": "here"}
+    line = library("token", "--tenant", "acme", "--user", "ada")
+    printed = ran(line, tmp_path, environment(**env))
     assert printed.returncode == 0, printed.stderr
     assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+\n", printed.stdout)
-    env = {"APP_ENV": "staging", "JWT_SECRET": SECRET, "JWT_ISSUER": "me"}
-    env["JWT_OPERATOR_ISSUERS"] = "me"
-    with served(tmp_path, project(tmp_path), **env) as server:
-        assert asked(server, printed.stdout.strip()).status_code == 200
+    ada = bearer(printed.stdout.strip())
+    said = {"iss": "me", "aud": "here"}
+    config = project(tmp_path, "threadhold.auth:auth")
+    with served(tmp_path, config, program=library, JWT_OPERATOR_ISSUERS="me", **env) as server:
+        made = httpx.post(f"{server.url}/threads", json={}, headers=ada, timeout=60).json()
+        assert made["metadata"] == {"tenant_id": "acme", "user_id": "ada"}
+        path = f"{server.url}/threads/{made['thread_id']}"
+        assert httpx.get(path, headers=ada).status_code == 200
+        other = bearer(token(tenant_id="globex", **said))
+        assert httpx.get(path, headers=other).status_code == 404
         assert asked(server, token()).status_code == 401
-        metrics = httpx.get(f"{server.url}/metrics", headers=bearer(printed.stdout.strip()))
-        assert metrics.status_code == 403
-        operator = bearer(token(iss="me", roles=["operator"]))
+        assert httpx.get(f"{server.url}/metrics", headers=ada).status_code == 403
+        operator = bearer(token(roles=["operator"], **said))
         assert httpx.get(f"{server.url}/metrics", headers=operator).status_code == 200
+        revoked = library("revoke", "--tenant", "acme", "--user", "ada")
+        database = ("--database-url", databases.url(tmp_path / "data.db"))
+        assert ran([*revoked, *database], tmp_path, environment(**env)).stdout.startswith("revoked")
+        deadline = time.monotonic() + 60
+        while httpx.get(path, headers=ada).status_code != 401:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_library_alone_does_not_start_without_a_key(tmp_path: Path) -> None:
+    config = project(tmp_path, "threadhold.auth:auth")
+    line = library("serve", "--config", config)
+    ended = ran(line, tmp_path, environment(APP_ENV="production"))
+    assert ended.returncode == 1
+    assert "Error: APP_ENV=production needs a key to verify tokens with" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_local_dev_refuses_to_listen_on_all_addresses(tmp_path: Path) -> None:

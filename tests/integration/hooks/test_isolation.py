@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from my_agent.keys import ASSISTANT_KEYS, POLICY_KEYS
+from my_agent.keys import OWNER, RESERVED
 from tests.support import databases
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running
@@ -301,7 +301,7 @@ async def things(ada: Api) -> AsyncIterator[dict[str, str]]:
     await ada.http.delete(f"/runs/crons/{cron['cron_id']}")
 
 
-@pytest.mark.parametrize("key", POLICY_KEYS)
+@pytest.mark.parametrize("key", (*OWNER, *RESERVED))
 async def test_client_that_writes_a_policy_key_gets_422_on_every_route(
     ada: Api, things: dict[str, str], key: str
 ) -> None:
@@ -323,7 +323,6 @@ async def test_client_that_writes_a_policy_key_gets_422_on_every_route(
 async def test_client_cannot_mark_an_assistant_as_the_systems(
     ada: Api, things: dict[str, str]
 ) -> None:
-    assert "created_by" in ASSISTANT_KEYS
     mine = {"metadata": {"created_by": "system"}}
     answers = [
         await ada.http.post("/assistants", json={"graph_id": "echo", **mine}),

@@ -35,6 +35,7 @@ PUBLIC = {
     "threadhold",
     "threadhold.addresses",
     "threadhold.admin",
+    "threadhold.auth",
     "threadhold.cli",
     "threadhold.config_file",
     "threadhold.effects",
@@ -205,7 +206,7 @@ class Graph:
 LAYERED = Graph("langgraph_runtime_sql", "threadhold", "hooks")
 EVERYTHING = Graph(*EXISTING)
 # A server on a SQLite file, in one process, runs without these.
-OPTIONAL = {"psycopg", "redis"}
+OPTIONAL = {"psycopg", "redis", "jwt"}
 
 
 def test_no_imports_go_round_in_circles() -> None:
@@ -221,7 +222,9 @@ def test_no_imports_go_round_in_circles() -> None:
 # A command imports only what it runs, so that `--help` and `--version` stay fast.
 COMMANDS = {
     f"threadhold.cli.{name}"
-    for name in (*("audit", "commands", "crons", "effects", "keys", "own", "tenant", "webhooks"),)
+    for name in (
+        *("audit", "commands", "crons", "effects", "identity", "keys", "own", "tenant", "webhooks"),
+    )
 } | {
     # Rules of commands, which the server does not need.
     "threadhold.program"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hooks import identity
 from langgraph_runtime_sql.tenancy import scope, tenants
 from langgraph_runtime_sql.tenancy.scope import EVERYTHING, NOTHING, Scope, TenantScope
 from tests.support.checkpoints import api_settings
+from threadhold.auth import identity
 
 KEY = "org"
 

@@ -6,14 +6,12 @@ from typing import Any
 from langgraph.config import get_config
 from langgraph_sdk import Auth
 
-from my_agent.keys import AUTH_USER, POLICY_KEYS, TENANT_ID, USER_ID
+from threadhold.auth.keys import AUTH_USER, TENANT_ID, USER_ID
 
 _IDENTITY = {USER_ID: "identity", TENANT_ID: "tenant_id", "langgraph_auth_user_id": "identity"}
 
 
-def refuse_metadata(
-    metadata: Any, place: str = "metadata", keys: tuple[str, ...] = POLICY_KEYS
-) -> None:
+def refuse_metadata(metadata: Any, keys: tuple[str, ...], place: str = "metadata") -> None:
     """Refuse metadata that hold a reserved key.
 
     A graph that calls its own server passes on the metadata of its run. Reserved keys with the
@@ -21,8 +19,8 @@ def refuse_metadata(
 
     Args:
         metadata: The metadata of the request.
-        place: The location of the metadata in the request, for the error message.
         keys: The reserved keys.
+        place: The location of the metadata in the request, for the error message.
 
     Raises:
         Auth.exceptions.HTTPException: (422) a reserved key is set. The detail names the key.
@@ -47,23 +45,20 @@ def _run_metadata() -> Mapping[str, Any]:
         return {}
 
 
-def refuse_config(
-    config: Any, user: Any, place: str = "config", keys: tuple[str, ...] = POLICY_KEYS
-) -> None:
+def refuse_config(config: Any, user: Any, keys: tuple[str, ...]) -> None:
     """Refuse a run's config that holds a reserved key or names a user other than the caller.
 
     Args:
         config: The config of the request.
         user: The caller.
-        place: The location of the config in the request, for the error message.
         keys: The reserved keys of `config.metadata`.
 
     Raises:
         Auth.exceptions.HTTPException: (422) a reserved key is set. The detail names the key.
     """
     if isinstance(config, Mapping):
-        refuse_metadata(config.get("metadata"), f"{place}.metadata", keys)
-        refuse_names(config.get("configurable"), user, f"{place}.configurable")
+        refuse_metadata(config.get("metadata"), keys, "config.metadata")
+        refuse_names(config.get("configurable"), user, "config.configurable")
 
 
 def refuse_names(values: Any, user: Any, place: str) -> None:

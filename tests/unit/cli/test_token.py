@@ -1,4 +1,4 @@
-"""`python -m server token` prints a token that the server accepts, or explains why it cannot."""
+"""`threadhold token` prints a token that the server accepts, or explains why it cannot."""
 
 import json
 import time
@@ -8,10 +8,10 @@ import jwt
 import pytest
 from click.testing import CliRunner
 
-from hooks.identity import Authenticator, User
-from hooks.settings import IdentitySettings
 from server.cli import main
 from tests.support.issuer import SECRET, bearer
+from threadhold.auth import IdentitySettings
+from threadhold.auth.identity import Authenticator, User
 
 COMMAND = ["token", "--tenant", "acme", "--user", "ada"]
 

@@ -1,14 +1,15 @@
 """Revocation: refuse a token or a user from now on, and disable the crons that they have created."""
 
-from my_agent.keys import TENANT_ID, TOKEN_ID, USER_ID
 from threadhold import sessions
-from threadhold.sessions import Target
-
-__all__ = ["Target", "revoke"]
+from threadhold.auth.keys import TENANT_ID, TOKEN_ID, USER_ID
 
 
 async def revoke(
-    target: Target, *, token_seconds: float, seconds: float | None = None, reason: str | None = None
+    target: sessions.Target,
+    *,
+    token_seconds: float,
+    seconds: float | None = None,
+    reason: str | None = None,
 ) -> int:
     """Revoke a token or a user. Streams and WebSockets end within seconds in every process.
 

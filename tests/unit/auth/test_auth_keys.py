@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hooks.jwt_keys import MAX_AGE_SECONDS, MAX_JWKS_BYTES, KeySet, fetch, parse
-from hooks.jwt_keys import open_keys as opened
-from hooks.settings import IdentitySettings
 from tests.support.issuer import public_jwk, published
+from threadhold.auth import IdentitySettings
+from threadhold.auth.jwt_keys import MAX_AGE_SECONDS, MAX_JWKS_BYTES, KeySet, fetch, parse
+from threadhold.auth.jwt_keys import open_keys as opened
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ import jwt
 from starlette.authentication import AuthenticationError
 from starlette.responses import JSONResponse
 
-from hooks.jwt_keys import Key, Keys, open_keys
-from hooks.settings import OPERATOR, IdentitySettings
 from threadhold import sessions
+from threadhold.auth.jwt_keys import Key, Keys, open_keys
+from threadhold.auth.settings import OPERATOR, IdentitySettings
 from threadhold.hooks import label
 from threadhold.hosts import is_loopback
 

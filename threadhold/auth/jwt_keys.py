@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from hooks.settings import IdentitySettings
+from threadhold.auth.settings import IdentitySettings
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import jwt
 
-from hooks.identity import is_name
-from hooks.settings import IdentitySettings
+from threadhold.auth.identity import is_name
+from threadhold.auth.settings import IdentitySettings
 from threadhold.errors import RuntimeSqlError
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}

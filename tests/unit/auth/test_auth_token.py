@@ -10,8 +10,6 @@ import jwt
 import pytest
 from pydantic import ValidationError
 
-from hooks.identity import DEVELOPER, Authenticator, NotAuthenticated, User, label
-from hooks.settings import IdentitySettings
 from tests.support.issuer import (
     SECRET,
     bearer,
@@ -22,6 +20,8 @@ from tests.support.issuer import (
     public_pem,
     token,
 )
+from threadhold.auth import IdentitySettings
+from threadhold.auth.identity import DEVELOPER, Authenticator, NotAuthenticated, User, label
 
 HS256 = {"alg": "HS256", "typ": "JWT"}
 
@@ -246,7 +246,7 @@ async def test_token_signed_with_other_secret_is_rejected() -> None:
 
 
 async def test_reason_is_only_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "hooks.identity")
+    caplog.set_level(logging.INFO, "threadhold.auth.identity")
     sent = token(exp=1)
     assert await is_rejected(sent)
     assert "ExpiredSignatureError" in caplog.text

@@ -20,7 +20,7 @@ SECRET_BYTES = 32
 
 
 class IdentitySettings(AppEnvironment):
-    """Settings of `hooks/auth.py`. Each field is an environment variable, in capital letters."""
+    """Settings of `threadhold.auth`. Each field is an environment variable, in capital letters."""
 
     jwt_secret: SecretStr | None = Field(
         default=None,
