@@ -4,6 +4,7 @@ The values are at most `FRESH_SECONDS` old, so that many scrapes cost no more th
 """
 
 import asyncio
+import shutil
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from langgraph_runtime_sql.database.schema import (
     webhooks,
 )
 from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import DatabaseState, NotStarted
 from langgraph_runtime_sql.tenancy import scope
 
@@ -107,6 +109,8 @@ class Gauges(NamedTuple):
     slots: Any
     active: Any
     database_bytes: Any
+    disk_bytes: Any
+    disk_free: Any
     event_bytes: Any
     threads: Any
     busy_threads: Any
@@ -139,6 +143,8 @@ def gauges() -> Gauges:
         slots,
         active,
         Gauge("threadhold_database_bytes", "Size of the database"),
+        Gauge("threadhold_disk_bytes", "Size of the disk of a SQLite file"),
+        Gauge("threadhold_disk_free_bytes", "Free space on the disk of a SQLite file"),
         Gauge("threadhold_event_log_bytes", "Size of the event log"),
         Gauge("threadhold_database_threads", "Threads of the database pool", ["kind"]),
         Gauge("threadhold_database_threads_busy", "Threads that execute an operation", ["kind"]),
@@ -195,6 +201,10 @@ class _Sampler:
                 shown.busy_threads.labels(kind).set(busy)
                 shown.waiting.labels(kind).set(waiting)
             if with_size:
+                if not is_postgres(database.url):
+                    disk = shutil.disk_usage(database_path(database.url).parent)
+                    shown.disk_bytes.set(disk.total)
+                    shown.disk_free.set(disk.free)
                 shown.database_bytes.set(found["whole"])
                 shown.event_bytes.set(found["events"])
                 self._sized = now

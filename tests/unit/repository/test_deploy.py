@@ -360,7 +360,7 @@ def test_redis_needs_a_password() -> None:
     assert re.match(r"rediss://:[^@]+@", SECRET["REDIS_URL"])
 
 
-def test_network_policies_open_only_the_port_of_the_api() -> None:
+def test_network_policies_open_only_the_ports_of_api_and_metrics() -> None:
     everything = OBJECTS["NetworkPolicy", "threadhold"]["spec"]
     assert everything["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "threadhold"}
     assert everything["policyTypes"] == ["Ingress", "Egress"]
@@ -370,6 +370,13 @@ def test_network_policies_open_only_the_port_of_the_api() -> None:
     assert api["podSelector"]["matchLabels"] == labels(("Deployment", "threadhold-api"))
     [port] = container(("Deployment", "threadhold-api"))["ports"]
     assert [each["port"] for rule in api["ingress"] for each in rule["ports"]] == [port["name"]]
+    worker = OBJECTS["NetworkPolicy", "threadhold-worker"]["spec"]
+    assert worker["podSelector"]["matchLabels"] == labels(("Deployment", "threadhold-worker"))
+    [rule] = worker["ingress"]
+    [port] = container(("Deployment", "threadhold-worker"))["ports"]
+    assert [each["port"] for each in rule["ports"]] == [port["name"]]
+    # Everybody may reach the API, only Prometheus the metrics.
+    assert rule["from"]
 
 
 def test_compose_publishes_one_port_per_server() -> None:
@@ -538,13 +545,50 @@ def test_worker_probes_check_the_heartbeat(tmp_path: Path) -> None:
     assert runs["livenessProbe"]["failureThreshold"] > 1
 
 
-def test_api_runs_no_jobs_and_workers_open_no_port() -> None:
+def test_api_runs_no_jobs_and_workers_open_only_their_metrics() -> None:
     api, worker = ("Deployment", "threadhold-api"), ("Deployment", "threadhold-worker")
     assert environment(api)["N_JOBS_PER_WORKER"] == "0"
     assert int(environment(worker)["N_JOBS_PER_WORKER"]) > 0
     assert container(worker)["args"][0] == "worker"
-    assert "ports" not in container(worker)
+    [port] = container(worker)["ports"]
+    arguments = container(worker)["args"]
+    assert arguments[arguments.index("--metrics-port") + 1] == str(port["containerPort"])
+    assert arguments[arguments.index("--metrics-host") + 1] == "0.0.0.0"
+    # Without it, a worker refuses to show its metrics to other machines.
+    assert len(SECRET["METRICS_TOKEN"]) >= 16
     assert labels(api) != labels(worker)
+
+
+def test_prometheus_scrapes_every_process_with_the_token() -> None:
+    monitor = yaml.safe_load((DEPLOY / "monitoring" / "podmonitor.yaml").read_text())["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= labels(DEPLOYMENTS[0]).items()
+    ports = {port["name"] for key in DEPLOYMENTS for port in container(key)["ports"]}
+    assert {each["port"] for each in monitor["podMetricsEndpoints"]} == ports
+    for each in monitor["podMetricsEndpoints"]:
+        credentials = each["authorization"]["credentials"]
+        assert each["path"] == "/metrics"
+        assert OBJECTS["Secret", credentials["name"]]["stringData"][credentials["key"]]
+    # The job of the alerts.
+    assert labels(DEPLOYMENTS[0])[monitor["jobLabel"]] == "threadhold"
+
+
+def test_backups_are_made_every_day_and_an_old_one_alerts() -> None:
+    spec = OBJECTS["CronJob", "threadhold-backup"]["spec"]
+    [runs] = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    shell, option, script = runs["command"]
+    assert (shell, option) == ("sh", "-c")
+    entry, (name, *arguments) = shlex.split(script)[1:4], shlex.split(script)[4:]
+    assert entry == only("ENTRYPOINT").words
+    check_command([name, *arguments])
+    [folder] = {mount["mountPath"] for mount in runs["volumeMounts"]} - {"/tmp"}
+    assert arguments[-1].startswith(f"{folder}/")
+    assert runs["securityContext"] == container(DEPLOYMENTS[0])["securityContext"]
+    assert spec["schedule"].split()[2:] == ["*", "*", "*"]
+    rules = yaml.safe_load((DEPLOY / "monitoring" / "alerts.yaml").read_text())["groups"][0][
+        "rules"
+    ]
+    [alert] = [rule for rule in rules if rule["alert"] == "ThreadholdBackupOld"]
+    assert 'cronjob="threadhold-backup"' in alert["expr"]
 
 
 def test_every_kubernetes_object_has_the_app_label() -> None:

@@ -12,7 +12,7 @@ from tests.support.processes import ROOT
 MONITORING = ROOT / "deploy" / "monitoring"
 _ROW = re.compile(r"\| `(\w+)` \| (\w+) \| (.*?) \| .* \|")
 # Labels that histograms, Prometheus and `--workers` add.
-ADDED = {"le", "instance", "job", "process"}
+ADDED = {"le", "instance", "job", "process", "cronjob"}
 
 
 def metrics() -> dict[str, set[str]]:
@@ -55,7 +55,7 @@ def problems(expression: str) -> list[str]:
 
 @pytest.mark.parametrize("expression", [*dashboard(), *alerts()])
 def test_series_and_labels_exist(expression: str) -> None:
-    assert "threadhold_" in expression or "lg_api_" in expression
+    assert re.search(r"\b(threadhold_|lg_api_|up\{|kube_cronjob_)", expression)
     assert problems(expression) == []
 
 
