@@ -8,7 +8,6 @@ TEMPLATE = Path(__file__).parents[1] / "template"
 # Packaging tools would leave these files out, or read them, under their real names.
 RENAMED = {
     "gitignore": ".gitignore",
-    "dockerignore": ".dockerignore",
     "env.example": ".env.example",
 }
 
@@ -18,8 +17,8 @@ RENAMED = {
 def init(name: Path) -> None:
     """Write a small working project to the folder NAME, by default to this one.
 
-    The project has a graph, langgraph.json, a host app, authentication, a test, a frontend
-    snippet and a Dockerfile. Existing files are never replaced.
+    The project has a graph, langgraph.json, a host app, authentication, a test and a frontend
+    snippet. Existing files are never replaced.
     """
     template = {
         name / path.relative_to(TEMPLATE).with_name(RENAMED.get(path.name, path.name)): path

@@ -27,9 +27,9 @@ def ask(url: str, token: str = "") -> httpx.Response:
 
 
 def test_new_project_has_all_files(demo: Path) -> None:
-    for name in ("langgraph.json", "agent/graph.py", "app.py", "Dockerfile", ".gitignore"):
+    for name in ("langgraph.json", "agent/graph.py", "app.py", ".gitignore"):
         assert (demo / name).is_file(), name
-    for name in ("tests/test_agent.py", "frontend/Chat.tsx", "README.md", ".dockerignore"):
+    for name in ("tests/test_agent.py", "frontend/Chat.tsx", "README.md"):
         assert (demo / name).is_file(), name
     assert not list(demo.rglob("__pycache__"))
 

@@ -270,7 +270,7 @@ def test_image_has_the_programs_for_backups_of_its_postgres() -> None:
     [served] = re.findall(r":pg(\d+)$", SERVICES["db"]["image"])
     assert int(version) >= int(served)
     # `threadhold dockerfile` prints the same.
-    printed = render(read_config(ROOT / "langgraph.json"), {}).replace("\\\n", " ")
+    printed = render(read_config(ROOT / "langgraph.json"), {}, "==1.0").replace("\\\n", " ")
     assert installed in [line.removeprefix("RUN ") for line in printed.splitlines()]
     assert f"ENV PATH=/usr/lib/postgresql/{version}/bin:$PATH" in printed
     assert printed.index("postgresql-client-") < printed.index("USER ")
