@@ -28,10 +28,10 @@ SPREAD = -n 4 --dist loadfile
 PACKAGES = $(wildcard threadhold langgraph_runtime_sql hooks my_agent server tools)
 # The lock has the library with every extra, and the packages of `server`, `hooks` and `my_agent`.
 LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
-	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)
+	--all-extras --group app --group build --generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev web test lint format docs bench history audit floors wheel lock clean
+.PHONY: help setup serve dev web test lint format docs bench history audit floors wheel release image lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,12 @@ floors: $(VENV)/.dev-stamp ## test the lowest versions of all packages, and reso
 
 wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it
 	$(PY) -m tests.package $(ARGS)
+
+release: $(VENV)/.dev-stamp ## build wheel and sdist of the tag into dist/, and check them with each Python
+	$(PY) -m tools.release $(ARGS)
+
+image: $(VENV)/.dev-stamp ## build both images step by step with buildah, without a daemon, and serve with them
+	$(PY) -m tests.image $(ARGS)
 
 lock: $(VENV)/.dev-stamp ## update the lock files (make lock ARGS=--upgrade)
 	$(LOCK) -o requirements.lock

@@ -1,16 +1,40 @@
-"""Set the long description: README.md with absolute links, for a package index.
+"""Set the long description, and build no wheel without the web app.
 
-Links in README.md are relative, so that they work in a checkout. All other metadata is in
-pyproject.toml.
+Links in README.md are relative, so that they work in a checkout. The long description has them
+absolute. All other metadata is in pyproject.toml.
 """
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
+PAGE = HERE / "threadhold" / "web" / "index.html"
+WITHOUT = "THREADHOLD_WITHOUT_WEB"
+
+
+class BuildWithPage(build_py):
+    """Build the web app first, if the sources have none. Editable installations need none."""
+
+    def run(self) -> None:
+        """Build, or end with what to do."""
+        if not self.editable_mode and not PAGE.exists() and not os.environ.get(WITHOUT):
+            # A source distribution has the page, so this is a checkout.
+            built = subprocess.run(
+                [sys.executable, "-m", "tools.web", "--strict"], cwd=HERE, check=False
+            )
+            if built.returncode or not PAGE.exists():
+                raise SystemExit(
+                    "The wheel would have no web app. Install Node 20 or later, or run `make web` "
+                    f"in the checkout, or set {WITHOUT}=1 to build it without the page."
+                )
+        super().run()
 
 
 def long_description() -> str:
@@ -28,4 +52,8 @@ def long_description() -> str:
     return re.sub(r"\]\((?!\w+:)([^)\s]+)\)", absolute, readme)
 
 
-setup(long_description=long_description(), long_description_content_type="text/markdown")
+setup(
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
+    cmdclass={"build_py": BuildWithPage},
+)

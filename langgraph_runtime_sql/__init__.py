@@ -1,8 +1,13 @@
 """The LangGraph runtime edition `sql`: the stock API on SQLite or Postgres."""
 
 import sys
+from importlib.metadata import PackageNotFoundError, version
 
-__version__ = "0.1.0"
+try:
+    __version__ = version("threadhold")
+except PackageNotFoundError:
+    # Sources on the path, which nobody has installed.
+    __version__ = "0+unknown"
 
 if sys.platform == "win32":
     # Locks on files keep two servers from using one database, and Windows has others.

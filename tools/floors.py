@@ -89,7 +89,7 @@ def project() -> tuple[list[str], list[str]]:
             elif found := _WITH_EXTRAS.match(each):
                 yield found[0]
 
-    return [*about["dependencies"], *extras], sorted(set(names("test")))
+    return [*about["dependencies"], *extras], sorted({*names("test"), *names("build")})
 
 
 def resolve(version: str, python: str) -> Path:

@@ -1,11 +1,8 @@
 """A clean environment with the wheel in it, and servers that run there."""
 
-import shutil
 import socket
 import subprocess
-import sys
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,58 +10,9 @@ from pathlib import Path
 import httpx
 
 from tests.support.processes import START_SECONDS, environment, stop
-from tools import web
 
-ROOT = Path(__file__).parents[2]
-SOURCES = (
-    "pyproject.toml",
-    "setup.py",
-    "README.md",
-    "LICENSE",
-    "threadhold",
-    "langgraph_runtime_sql",
-)
 # Of the environment itself, whatever is installed in it.
 TOOLS = ("pip", "setuptools")
-
-
-def build(folder: Path) -> Path:
-    """Build the page and the wheel with this environment's setuptools, from a copy of its sources.
-
-    Returns:
-        The path of the wheel.
-
-    Raises:
-        BuildError: The page cannot be built. A wheel without it would be incomplete.
-    """
-    web.build()
-    source = folder / "source"
-    source.mkdir()
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(
-                ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        else:
-            shutil.copy(ROOT / name, source)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "--wheel-dir", folder / "dist", source], check=True)
-    [wheel] = (folder / "dist").glob("*.whl")
-    return wheel
-
-
-def page_files(wheel: Path) -> set[str]:
-    """Return the kinds of files of the web app in a wheel, such as `.html`."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if name.startswith("threadhold/web/")]
-    return {Path(name).suffix for name in names}
-
-
-def top_level(wheel: Path) -> set[str]:
-    """The names that a wheel puts into site-packages, without its own metadata."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = {name.partition("/")[0] for name in archive.namelist()}
-    return {name for name in names if not name.endswith(".dist-info")}
 
 
 class Environment:

@@ -158,7 +158,7 @@ def extras(project: ConfigFile) -> list[str]:
 def _has_our_auth(project: ConfigFile) -> bool:
     """Return whether a project names `threadhold.auth`, or the file that it names uses it."""
     path = str(project.sections["auth"].get("path") or "").rpartition(":")[0]
-    file = project.folder / path if path.endswith(".py") else None
+    file = Path(project.source).parent / path if path.endswith(".py") else None
     text = file.read_text(encoding="utf-8") if file is not None and file.is_file() else path
     return "threadhold.auth" in text
 
