@@ -30,6 +30,8 @@ from threadhold.cli.dockerfile import render
 from threadhold.config_file import read_config
 from threadhold.serving import heartbeat
 from threadhold.settings import variable
+from tools.web import BUILD as BUILT_PAGE
+from tools.web import NODE
 
 DEPLOY = ROOT / "deploy"
 DOCS = ROOT / "docs"
@@ -152,7 +154,7 @@ def dockerfile() -> list[list[Instruction]]:
     return stages
 
 
-BUILD, IMAGE = dockerfile()
+WEB, BUILD, IMAGE = dockerfile()
 
 
 def only(name: str, stage: list[Instruction] = IMAGE) -> Instruction:
@@ -190,7 +192,7 @@ def user() -> int:
 
 
 def test_copied_files_exist_and_are_not_ignored() -> None:
-    copied = [each for each in BUILD if each.name == "COPY"]
+    copied = [each for each in (*WEB, *BUILD) if each.name == "COPY" and "from" not in each.flags]
     names = {name for each in copied for name in each.words[:-1]}
     for name in names:
         assert (ROOT / name).exists(), name
@@ -206,6 +208,7 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
     [
         *(".env", "my_agent/.env", "deploy/.env", ".git", ".venv", "data", "data/threadhold.db"),
         *("server/__pycache__", "server/routes/__pycache__/a.pyc", "tests", "bench", "deploy"),
+        *("web/node_modules", "threadhold/web/index.html"),
     ],
 )
 def test_private_and_generated_files_are_ignored(path: str) -> None:
@@ -221,6 +224,9 @@ def test_no_installed_file_is_ignored() -> None:
         "server",
     ):
         for path in (ROOT / package).rglob("*"):
+            # The image builds the page itself.
+            if path.is_relative_to(ROOT / "threadhold" / "web"):
+                continue
             if path.is_file() and "__pycache__" not in path.parts and path.name != ".env":
                 assert not ignored(str(path.relative_to(ROOT))), path
 
@@ -239,6 +245,15 @@ def test_all_stages_use_one_supported_python() -> None:
     assert version and int(version[1]) >= 11
     sources = {each.flags["from"] for each in IMAGE if each.name == "COPY"}
     assert sources == {only("FROM", BUILD).words[-1]}
+
+
+def test_image_builds_the_page_into_the_place_where_it_is_served() -> None:
+    assert int(re.findall(r"node:(\d+)-slim", only("FROM", WEB).text)[0]) >= NODE
+    [build] = [each.words for each in WEB if each.name == "RUN" and "build" in each.words]
+    [copied] = [each for each in BUILD if each.name == "COPY" and "from" in each.flags]
+    assert copied.flags["from"] == only("FROM", WEB).words[-1]
+    assert copied.words == [build[build.index("--outDir") + 1], "./threadhold/web"]
+    assert (ROOT / "threadhold" / "web") == BUILT_PAGE
 
 
 def test_image_installs_only_locked_packages() -> None:
