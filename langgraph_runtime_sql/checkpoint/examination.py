@@ -6,7 +6,6 @@ from sqlalchemy import bindparam, select, union
 
 from langgraph_runtime_sql.checkpoint import history, rows
 from langgraph_runtime_sql.checkpoint.reading import Key, Reader
-from langgraph_runtime_sql.checkpoint.rows import Place
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     run_writes,
@@ -24,20 +23,7 @@ _STORED = Prepared(
         *(select(each.c.thread_id) for each in (thread_checkpoints, thread_writes, run_writes))
     )
 )
-_c, _w = thread_checkpoints.c, thread_writes.c
-_there = (
-    select(_c.thread_id)
-    .where(
-        _c.thread_id == _w.thread_id,
-        _c.checkpoint_ns == _w.checkpoint_ns,
-        _c.checkpoint_id == _w.checkpoint_id,
-    )
-    .correlate(thread_writes)
-    .exists()
-)
-_ONTO_NOTHING = Prepared(
-    select(_w.thread_id, _w.checkpoint_ns, _w.checkpoint_id).where(~_there).distinct()
-)
+_c = thread_checkpoints.c
 _HAS_PARENT = Prepared(
     select(_c.checkpoint_ns, _c.checkpoint_id, _c.parent_id).where(
         _c.thread_id == bindparam("thread"), _c.parent_id.is_not(None)
@@ -70,9 +56,3 @@ def broken(conn: Connection, thread_id: str) -> Iterator[tuple[Key, str]]:
         if (row["checkpoint_ns"], row["parent_id"]) not in known:
             place = row["checkpoint_ns"], row["checkpoint_id"]
             yield place, f"its parent {row['parent_id']} is missing"
-
-
-def writes_onto_nothing(conn: Connection) -> list[Place]:
-    """Return the places with what tasks have written, but without a checkpoint."""
-    found = conn.fetchall(_ONTO_NOTHING)
-    return [(each["thread_id"], each["checkpoint_ns"], each["checkpoint_id"]) for each in found]

@@ -74,7 +74,7 @@ def of_project(folder: Path, wheel: Path, *, debian: bool) -> None:
     (project / "langgraph.json").write_text(json.dumps(config))
     shutil.copy(wheel, project)
     printed = ran([*threadhold, "dockerfile", "--wheel", str(project / wheel.name)], cwd=project)
-    built(_reachable(printed, debian=debian), project, "threadhold-project")
+    built(_reachable(printed, debian=debian), project, "threadhold-project", folder)
     with served("threadhold-project", folder, API_TOKEN="of-the-test") as (url, name):
         listed = buildah("run", name, "--", "sh", "-c", "ls -a /app /app/data 2>&1; id -u")
         check(".env" not in listed.split(), listed)
@@ -95,7 +95,7 @@ def of_project(folder: Path, wheel: Path, *, debian: bool) -> None:
 def of_checkout(folder: Path, *, debian: bool) -> None:
     """Build `deploy/Dockerfile` of this checkout, and serve with it."""
     text = (ROOT / "deploy" / "Dockerfile").read_text()
-    built(_reachable(text, debian=debian), ROOT, "threadhold-checkout")
+    built(_reachable(text, debian=debian), ROOT, "threadhold-checkout", folder)
     env = {"JWT_SECRET": SECRET, "JWT_AUDIENCE": "here", "JWT_ISSUER": "me"}
     env["DATABASE_URL"] = "sqlite:////tmp/data.db"
     with served("threadhold-checkout", folder, **env) as (url, name):

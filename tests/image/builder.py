@@ -54,15 +54,16 @@ def buildah(*arguments: str) -> str:
     return ran(["buildah", *arguments])
 
 
-def built(dockerfile: str, context: Path, tag: str) -> None:
+def built(dockerfile: str, context: Path, tag: str, folder: Path) -> None:
     """Build an image from the text of a Dockerfile, every step of it.
 
     Args:
         dockerfile: The text.
         context: The folder that it copies from, with its `.dockerignore`.
         tag: The name of the image.
+        folder: Where the text is written.
     """
-    path = context.parent / f"{tag}.Dockerfile"
+    path = folder / f"{tag}.Dockerfile"
     path.write_text(dockerfile)
     # One layer: the storage driver copies each.
     options = ["--pull-never", "--layers=false", "--format", "docker", "--tag", tag]

@@ -152,4 +152,8 @@ def stored_rows(conn: Connection, thread_id: str | None = None) -> dict[str, lis
 
 def damage(conn: Connection, thread_id: str) -> list[Any]:
     """Return what is wrong with the stored checkpoints of a thread, and writes onto nothing."""
-    return [*examination.broken(conn, thread_id), *examination.writes_onto_nothing(conn)]
+    rows = stored_rows(conn, thread_id)
+    place = "checkpoint_ns", "checkpoint_id"
+    there = {tuple(row[each] for each in place) for row in rows["thread_checkpoints"]}
+    onto = {tuple(row[each] for each in place) for row in rows["thread_writes"]}
+    return [*examination.broken(conn, thread_id), *(onto - there)]

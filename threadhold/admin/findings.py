@@ -338,7 +338,11 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
 
 
 def _chains(conn: Connection, report: Report) -> Iterator[Finding]:
-    """Look for checkpoints that cannot be put together, and writes onto none."""
+    """Look for checkpoints that cannot be put together.
+
+    What tasks have written onto a missing one is none: it may come before the checkpoint, which a crash
+    or a failed run then leaves out.
+    """
     found = checkpoint.thread_ids(conn)
     for done, thread_id in enumerate(found, 1):
         report(Progress("Examining checkpoints", done, len(found), "threads"))
@@ -349,14 +353,6 @@ def _chains(conn: Connection, report: Report) -> Iterator[Finding]:
                 why,
                 "restore a backup, or continue from another checkpoint",
             )
-    for place in examination.writes_onto_nothing(conn):
-        yield Finding(
-            "checkpoint",
-            "/".join(each for each in place if each),
-            "what tasks have written onto it remains, but it is missing",
-            "delete that",
-            partial(checkpoint.delete, gone=[place]),
-        )
 
 
 def _segments(conn: Connection) -> Iterator[Finding]:

@@ -351,16 +351,6 @@ async def test_damaged_checkpoint_needs_a_backup(path: Path) -> None:
     assert "is damaged: it cannot be decompressed" in result.output
 
 
-async def test_writes_onto_no_checkpoint_are_deleted(path: Path) -> None:
-    lost = str(uuid4())
-    thread = await broken(path, thread_writes.update().values(checkpoint_id=lost))
-    result = await examine(path)
-    why = "what tasks have written onto it remains"
-    assert found_in(result, "checkpoint", f"{thread}/{lost}", why), result.output
-    assert (await examine(path, "--fix")).exit_code == 0
-    await assert_healthy(path)
-
-
 @pytest.mark.only("sqlite")  # Postgres enforces its foreign keys.
 async def test_dangling_reference_needs_a_backup(path: Path) -> None:
     async with opened(path):
