@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from threadhold.stock.replacement import API_VERSIONS
+
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -74,14 +76,18 @@ def test_every_requirement_has_a_lower_bound() -> None:
     assert loose == []
 
 
-def test_langgraph_api_is_pinned_to_one_minor_series() -> None:
+def test_langgraph_api_is_bound_to_the_minor_series_that_were_tried() -> None:
     [requirement] = [
         Requirement(text)
         for text in PROJECT["project"]["dependencies"]
         if Requirement(text).name == "langgraph-api"
     ]
-    [bound] = requirement.specifier
-    assert (bound.operator, bound.version.count(".")) == ("~=", 2)
+    bounds = {each.operator: each.version for each in requirement.specifier}
+    assert bounds.keys() == {">=", "<"}
+    tried = {tuple(each.split(".")[:2]) for each in API_VERSIONS}
+    first, end = (bounds[each].split(".") for each in (">=", "<"))
+    assert first[0] == end[0]
+    assert tried == {(first[0], str(minor)) for minor in range(int(first[1]), int(end[1]))}
 
 
 def test_licence_is_mit_and_part_of_the_package() -> None:
