@@ -398,14 +398,14 @@ async def work(http):
         (await http.get(path, headers=eve)).status_code,
         (await http.post("/lg/threads", json={}, headers=eve)).json()["metadata"]["owner"],
         commanded.json()["type"],
-        streamed.text,
+        '"type":"error"' in streamed.text and thread["thread_id"] not in streamed.text,
         (await http.get(path)).status_code,
     ]
 
 report(found=asked(app, work))
 """,
     )
-    assert found["found"] == [404, "eve", "error", "", 401]
+    assert found["found"] == [404, "eve", "error", True, 401]
     # A refusal is neither a failure nor a warning of the platform.
     for sign in ("Traceback", "NoneType: None", "interrupt_lookup_failed"):
         assert sign not in logged
