@@ -60,7 +60,7 @@ class Stream:
         """
         # The iteration starts after the response. The client may create a run in between, so
         # the stream starts at this time.
-        return _until_outage(
+        followed = _follow(
             as_uuid(thread_id, "thread ID"),
             parse_order(last_event_id),
             frozenset(stream_modes) or frozenset({"run_modes"}),
@@ -68,6 +68,7 @@ class Stream:
             auth_filters,
             asked_at=time.time_ns() // 1_000_000,
         )
+        return _until_outage(followed)
 
     @staticmethod
     async def events(
@@ -121,18 +122,10 @@ async def _visible(thread_id: UUID, ctx: Any) -> Visible:
     return visible
 
 
-async def _until_outage(
-    thread_id: UUID,
-    after: Order | None,
-    modes: Modes,
-    ctx: Any,
-    visible: Visible | None,
-    *,
-    asked_at: int,
-) -> AsyncIterator[Delivered]:
-    """Follow the thread. If the database cannot be used for some seconds, the last event is an error."""
+async def _until_outage(followed: AsyncIterator[Delivered]) -> AsyncIterator[Delivered]:
+    """Yield events. If the database cannot be used for some seconds, the last one is an error."""
     try:
-        async for each in _follow(thread_id, after, modes, ctx, visible, asked_at=asked_at):
+        async for each in followed:
             yield each
     except (DatabaseOutage, DatabaseDamaged) as error:
         body = {"error": type(error).__name__, "message": error.public}
