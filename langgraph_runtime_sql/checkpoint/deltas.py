@@ -49,7 +49,7 @@ def history(
             if each["channel"] in remaining:
                 value = serde.loads_typed(reader.opener.plain(each["type"], bytes(each["value"])))
                 collected[each["channel"]].append((each["task_id"], each["channel"], value))
-        values = _values(reader, serde, ns, row)
+        values = reading.loaded(reader.version(ns, row), serde)[1]["channel_values"]
         seeds.update((channel, values[channel]) for channel in remaining & values.keys())
     return {channel: _history(collected[channel], channel, seeds) for channel in channels}
 
@@ -82,12 +82,6 @@ def ancestors(
         checkpoint_id = row["parent_id"]
 
 
-def _values(reader: Reader, serde: SerializerProtocol, ns: str, row: Row) -> dict[str, Any]:
-    _, data = reading.unpacked(reader.version(ns, row).plain)
-    values: dict[str, Any] = serde.loads_typed((reading.KIND, data))["channel_values"]
-    return values
-
-
 def rebuilt_from(conn: Connection, thread_id: str, places: Iterable[Key]) -> set[Key]:
     """Return the namespaces and ids of the checkpoints that delta channels are rebuilt from.
 
@@ -113,8 +107,7 @@ def _rebuilt_from(
     missing: set[str] | None = None
     for row in ancestors(conn, reader.thread_id, ns, checkpoint_id):
         ids.add(row["checkpoint_id"])
-        about, data = reading.unpacked(reader.version(ns, row).plain)
-        checkpoint = serde.loads_typed((reading.KIND, data))
+        about, checkpoint = reading.loaded(reader.version(ns, row), serde)
         values = checkpoint["channel_values"].keys()
         if missing is None:
             counted = set(about.get(COUNTERS, ()))

@@ -35,20 +35,8 @@ _OF_RUN = select(_c.thread_id, _c.checkpoint_ns, _c.checkpoint_id).where(
 _BY_RUN = Prepared(_OF_RUN)
 # The thread's index is used: under policies Postgres does not use the one of the run.
 _BY_RUN_IN_THREAD = Prepared(_OF_RUN.where(_of_thread))
-_ONTO = Prepared(
-    select(_w.task_id, _w.idx, _w.channel, _w.value).where(
-        _w.thread_id == bindparam("thread"),
-        _w.checkpoint_ns == "",
-        _w.checkpoint_id == bindparam("id"),
-    )
-)
-_DELETE_WRITES = Prepared(
-    thread_writes.delete().where(
-        _w.thread_id == bindparam("thread"),
-        _w.checkpoint_ns == bindparam("ns"),
-        _w.checkpoint_id == bindparam("id"),
-    )
-)
+_ONTO = Prepared(select(_w.task_id, _w.idx, _w.channel, _w.value).where(*rows.ONTO_PLACE))
+_DELETE_WRITES = Prepared(thread_writes.delete().where(*rows.ONTO_PLACE))
 _DELETE_THREAD = tuple(
     Prepared(each.delete().where(each.c.thread_id == bindparam("thread")))
     for each in (thread_checkpoints, thread_writes)
@@ -98,6 +86,21 @@ def row_of(place: Place, parent: str | None, version: Version, columns: Row) -> 
     }
 
 
+def add(conn: Connection, row: Row, packed: Packed) -> None:
+    """Store a new checkpoint; on Postgres the outcome arrives with the commit.
+
+    Args:
+        conn: A transaction that writes.
+        row: As from `row_of`.
+        packed: Its value.
+
+    Raises:
+        IntegrityError: (the driver's) there is one with this id, or the base is gone.
+    """
+    kind, value = _sealed(conn, row["thread_id"], packed)
+    rows.add(conn, {**row, "type": kind, "value": value}, packed.base)
+
+
 def replace(conn: Connection, row: Row, value: bytes) -> None:
     """Store a checkpoint, also where one with its id is or its ancestors have changed.
 
@@ -114,9 +117,7 @@ def replace(conn: Connection, row: Row, value: bytes) -> None:
     parent = row["parent_id"]
     line = Reader(conn, thread_id).line_after(ns, parent if parent != checkpoint_id else None)
     version, packed = chains.add(line, checkpoint_id, value)
-    kind, data = _sealed(conn, thread_id, packed)
-    stored = {**row, "position": version.position, "type": kind, "value": data}
-    rows.add(conn, stored, packed.base)
+    add(conn, {**row, "position": version.position}, packed)
 
 
 def add_writes(
@@ -198,11 +199,11 @@ def _loosen(conn: Connection, thread_id: str, ns: str, gone: Collection[str]) ->
 def _patch_anew(conn: Connection, reader: Reader, place: Place, base_id: str | None) -> None:
     """Store the value of a checkpoint as a patch against another base, or whole."""
     thread_id, ns, checkpoint_id = place
-    found = reader.find(ns, checkpoint_id)
-    base = None if base_id is None else reader.find(ns, base_id)
-    if found is None:
+    version = reader.read(ns, checkpoint_id)
+    base = None if base_id is None else reader.read(ns, base_id)
+    if version is None:
         return
-    _, packed = chains.pack(found.version.plain, None if base is None else base.version)
+    _, packed = chains.pack(version.plain, base)
     kind, data = _sealed(conn, thread_id, packed)
     changed = {"new_type": kind, "new_value": data, "base": packed.base}
     conn.send(rows.PATCH_ANEW, {**rows.place_params(place), **changed})
@@ -296,7 +297,7 @@ def latest_version(conn: Connection, thread_id: Any) -> StateVersion:
     newest = latest_id(conn, thread_id)
     if newest is None:
         return None, ()
-    onto = conn.fetchall(_ONTO, {"thread": str(thread_id), "id": newest})
+    onto = conn.fetchall(_ONTO, {"thread": str(thread_id), "ns": "", "id": newest})
     return newest, tuple(sorted(tuple(each.values()) for each in onto))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_runtime_sql.checkpoint import reading, rows
@@ -144,11 +144,11 @@ def tuple_of(
         config: The configuration that asked for it by its id; it comes back as it is.
     """
     thread_id = reader.thread_id
-    about, data = reading.unpacked(found.version.plain)
+    about, checkpoint = reading.loaded(found.version, serde)
     parent = found.row["parent_id"]
     return CheckpointTuple(
         config or config_of((thread_id, ns, found.version.id)),
-        serde.loads_typed((reading.KIND, data)),
+        cast(Checkpoint, checkpoint),
         cast(CheckpointMetadata, about),
         config_of((thread_id, ns, parent)) if parent else None,
         [

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
 from langgraph_runtime_sql.checkpoint import chains, lines, rows, sealing
 from langgraph_runtime_sql.checkpoint.chains import Line, Packed, Version
 from langgraph_runtime_sql.database.connection import Connection
@@ -31,6 +33,12 @@ def unpacked(value: bytes) -> tuple[dict[str, Any], bytes]:
     end = _LENGTH.size + _LENGTH.unpack_from(value)[0]
     about: dict[str, Any] = json.loads(value[_LENGTH.size : end])
     return about, value[end:]
+
+
+def loaded(version: Version, serde: SerializerProtocol) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata of a version and its checkpoint, which `serde` reads."""
+    about, data = unpacked(version.plain)
+    return about, serde.loads_typed((KIND, data))
 
 
 def packed_of(row: Row) -> Packed:
@@ -89,11 +97,21 @@ class Reader:
         row = asked.one()
         if row is None:
             return None
+        return Found(row, self._newest(ns, row), rows.ordered(onto.all()))
+
+    def read(self, ns: str, checkpoint_id: str) -> Version | None:
+        """Return the value of a checkpoint without the writes onto it. Errors: `find`."""
+        place = {"thread": self.thread_id, "ns": ns, "id": checkpoint_id}
+        row = self._conn.fetchone(rows.ROW, place)
+        return None if row is None else self._newest(ns, row)
+
+    def _newest(self, ns: str, row: Row) -> Version:
+        """Return the value of a row, which this process may remember."""
         line = lines.remembered(self.thread_id, ns, row["checkpoint_id"], packed_of(row))
-        if line is not None:
-            self._lines[ns, line[0].id] = line
-        version = self.version(ns, row) if line is None else line[0]
-        return Found(row, version, rows.ordered(onto.all()))
+        if line is None:
+            return self.version(ns, row)
+        self._lines[ns, line[0].id] = line
+        return line[0]
 
     def version(self, ns: str, row: Row) -> Version:
         """Return the value of a row.
@@ -171,6 +189,6 @@ class Reader:
 
     def line_after(self, ns: str, checkpoint_id: str | None) -> Line:
         """Read a checkpoint, and return its `line`; an empty one if there is none."""
-        if checkpoint_id is None or self.find(ns, checkpoint_id) is None:
+        if checkpoint_id is None or self.read(ns, checkpoint_id) is None:
             return ()
         return self.line(ns, checkpoint_id)

@@ -23,6 +23,11 @@ IN_NAMESPACE = (
     _c.checkpoint_ns == bindparam("ns"),
 )
 AT_PLACE = (*IN_NAMESPACE, _c.checkpoint_id == bindparam("id"))
+_onto_namespace = (
+    _w.thread_id == bindparam("thread"),
+    _w.checkpoint_ns == bindparam("ns"),
+)
+ONTO_PLACE = (*_onto_namespace, _w.checkpoint_id == bindparam("id"))
 
 _other = thread_checkpoints.alias("other")
 _in_namespace = (
@@ -73,13 +78,7 @@ def _walk(at: ColumnElement[str], link: str, most: int) -> Prepared:
 
 def _writes(at: ColumnElement[str]) -> Prepared:
     columns = _w.task_path, _w.task_id, _w.idx, _w.channel, _w.type, _w.value
-    return Prepared(
-        select(*columns).where(
-            _w.thread_id == bindparam("thread"),
-            _w.checkpoint_ns == bindparam("ns"),
-            _w.checkpoint_id == at,
-        )
-    )
+    return Prepared(select(*columns).where(*_onto_namespace, _w.checkpoint_id == at))
 
 
 # All that a checkpoint's value is a patch against.

@@ -35,7 +35,6 @@ from langgraph_runtime_sql.checkpoint import (
     messages,
     pruning,
     reading,
-    rows,
     sealing,
     undo,
 )
@@ -346,9 +345,8 @@ def _added(conn: Connection, row: dict[str, Any], packed: chains.Packed) -> bool
 
     On Postgres that is seen at the commit.
     """
-    kind, value = sealing.sealed(conn, row["thread_id"], reading.KIND + packed.suffix, packed.data)
     try:
-        rows.add(conn, {**row, "type": kind, "value": value}, packed.base)
+        history.add(conn, row, packed)
     except sqlite3.IntegrityError:
         return False
     return True

@@ -26,9 +26,8 @@ def shown_values(
     # JSON, so that no class of the graph is imported.
     hook = _msgpack_ext_hook_to_json
     serde = serializer(hook) if is_served else JsonPlusSerializer(__unpack_ext_hook__=hook)
-    found = reading.Reader(conn, str(thread_id)).find("", checkpoint_id)
-    if found is None:
+    version = reading.Reader(conn, str(thread_id)).read("", checkpoint_id)
+    if version is None:
         return None
-    _, data = reading.unpacked(found.version.plain)
-    values: dict[str, Any] = serde.loads_typed((reading.KIND, data))["channel_values"]
+    values: dict[str, Any] = reading.loaded(version, serde)[1]["channel_values"]
     return values

@@ -43,8 +43,7 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
     versions: dict[str, set[Any]] = {}
     for row in stored_rows(conn, thread, Wanted(thread, None, None, None, {}), None):
         ns = row["checkpoint_ns"]
-        about, data = reading.unpacked(reader.version(ns, row).plain)
-        checkpoint = serde.loads_typed((reading.KIND, data))
+        about, checkpoint = reading.loaded(reader.version(ns, row), serde)
         count, stored = count + 1, stored + len(row["value"])
         frames += len(_packed([about, {**checkpoint, "channel_values": {}}]))
         for channel, value in checkpoint["channel_values"].items():

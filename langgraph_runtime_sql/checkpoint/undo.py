@@ -68,14 +68,7 @@ _recorded = (
     .correlate(thread_writes)
     .exists()
 )
-_REMOVE = Prepared(
-    thread_writes.delete().where(
-        _w.thread_id == bindparam("thread"),
-        _w.checkpoint_ns == bindparam("ns"),
-        _w.checkpoint_id == bindparam("id"),
-        _recorded,
-    )
-)
+_REMOVE = Prepared(thread_writes.delete().where(*rows.ONTO_PLACE, _recorded))
 _RESTORE = Prepared(
     thread_writes.insert().from_select(
         [*_KEY, *_REST],

@@ -102,8 +102,7 @@ class Opening:
         try:
             if table == thread_checkpoints.name:
                 version = self._reader.version(row["checkpoint_ns"], row)
-                about, data = reading.unpacked(version.plain)
-                checkpoint = _SERDE.loads_typed((reading.KIND, data))
+                about, checkpoint = reading.loaded(version, _SERDE)
                 row["value"] = {"metadata": about, "checkpoint": checkpoint}
                 row["base_id"] = None
             else:
