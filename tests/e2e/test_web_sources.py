@@ -1,11 +1,9 @@
 """The sources of the web app: types, style, unit tests, and types of the server's description."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from tests.package.environment import build, page_files
 from tests.support.browser import WEB
 from tests.support.processes import Running
 from tests.support.served import client
@@ -33,7 +31,3 @@ async def test_the_types_of_requests_are_current(server: Running) -> None:
         description = await api.get("/openapi.json")
     current = api_types.generate(description)
     assert api_types.TARGET.read_text() == current, "run `python -m tools.api_types`"
-
-
-def test_the_wheel_contains_the_page(tmp_path: Path) -> None:
-    assert page_files(build(tmp_path)) >= {".html", ".js", ".css"}

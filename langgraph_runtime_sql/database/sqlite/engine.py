@@ -434,9 +434,12 @@ class SqliteEngine:
                 self._run(raw, job, group)
                 if job.error is None:
                     done.append(job)
+                if raw.in_transaction and isinstance(job.error, DatabaseDamaged):
+                    # It reports the damage to every later statement of the transaction.
+                    raw.execute("ROLLBACK")
                 if not raw.in_transaction:
                     # SQLite rolled back the whole transaction (full disk, I/O error, cut off).
-                    if isinstance(job.error, SearchTimeout):
+                    if isinstance(job.error, SearchTimeout | DatabaseDamaged):
                         group[:] = [each for each in group if each not in done]
                         self._repeat(done)
                     else:

@@ -1,8 +1,11 @@
 """A damaged database: commands and start say what is damaged, and a server serves the rest."""
 
+import asyncio
 import json
 import random
 import sqlite3
+import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.errors import DatabaseDamaged
 from server.cli import main as application
 from tests.support import databases
 from tests.support.processes import GRAPHS, environment, free_port, ran
@@ -111,6 +116,34 @@ def damage(path: Path) -> None:
             path,
             "CREATE TRIGGER damage BEFORE INSERT ON threads EXECUTE FUNCTION damage()",
         )
+
+
+@pytest.mark.only("sqlite")
+async def test_a_write_that_meets_damage_leaves_the_others_of_its_group(path: Path) -> None:
+    overwrite(path, "threads")
+    database, gate = migrations.open_database(databases.url(path)), threading.Event()
+    await database.start()
+
+    def inserting(statement: str, *params: str) -> Callable[[Connection], int]:
+        return lambda conn: int(conn.raw.execute(statement, params).rowcount)
+
+    thread = inserting("INSERT INTO threads (thread_id) VALUES ('a')")
+    facts = [inserting("INSERT INTO facts (name, value) VALUES (?, '1')", f"f{n}") for n in "123"]
+    try:
+        held = asyncio.create_task(database.write(lambda conn: gate.wait(10)))
+        group = [facts[0], thread, facts[1], thread, facts[2]]
+        waiting = asyncio.gather(*map(database.write, group), return_exceptions=True)
+        while database.usage()["write"][2] < len(group):
+            await asyncio.sleep(0)
+        gate.set()
+        answers, _ = await waiting, await held
+    finally:
+        await database.stop()
+    assert [type(each) for each in answers[1::2]] == [DatabaseDamaged] * 2
+    assert answers[::2] == [1] * 3
+    with closing(sqlite3.connect(path)) as raw:
+        [stored] = raw.execute("SELECT count(*) FROM facts WHERE name IN ('f1', 'f2', 'f3')")
+    assert stored == (3,)
 
 
 async def test_server_refuses_what_is_damaged_and_serves_the_rest(
