@@ -24,7 +24,7 @@ from tests.support.pattern_steps import (
 MOST = 4
 LENGTHS = (15, 30, 60)
 # A square shows at shorter texts, and takes more steps.
-SQUARE_LENGTHS = (6, 12, 24)
+SQUARE_LENGTHS = (4, 8, 16)
 _LIMIT = 500_000
 _POOL = " \n\ta0Z_.,-#'\"()[]{}|:;`*/\\<>=@$&+!?~%^\u00e9\u2019\u3002\x01"
 _ENDS = ("", "\x01", "\n\x01")
