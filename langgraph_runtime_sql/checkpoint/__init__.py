@@ -12,6 +12,7 @@ from langgraph_runtime_sql.checkpoint.history import (
     exists,
     latest_id,
     latest_version,
+    places,
     thread_ids,
 )
 from langgraph_runtime_sql.checkpoint.pruning import prune_thread
@@ -34,6 +35,7 @@ __all__ = [
     "exists",
     "latest_id",
     "latest_version",
+    "places",
     "prune_thread",
     "shown_values",
     "thread_ids",

@@ -47,11 +47,12 @@ async def beside_server(url: str) -> AsyncIterator[None]:
 
 
 @contextmanager
-def opened_beside_server(url: str) -> Iterator[Database]:
+def opened_beside_server(url: str, tenant_key: str | None = None) -> Iterator[Database]:
     """Open a database for blocking transactions; servers may use it at the same time.
 
     Args:
         url: As in `LangGraphPlatform`.
+        tenant_key: The metadata entry that names the tenant of new rows; None: they have none.
 
     Raises:
         DatabaseInUse: a move reads from or writes to the database.
@@ -62,7 +63,7 @@ def opened_beside_server(url: str) -> Iterator[Database]:
         database.migrate()
         database.start_threads()
         try:
-            with without_platform(database), recorder.by_command():
+            with without_platform(database, tenant_key), recorder.by_command():
                 yield database
         finally:
             database.close()

@@ -9,6 +9,7 @@ import click
 from threadhold.cli.audit import audit
 from threadhold.cli.effects import effects
 from threadhold.cli.group import load_settings, pass_program
+from threadhold.cli.imports import import_
 from threadhold.cli.keys import use_keys
 from threadhold.cli.options import (
     config_option,
@@ -236,6 +237,7 @@ ALL = (
     worker,
     dev,
     migrate,
+    import_,
     backup,
     restore,
     doctor,
