@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from langgraph_runtime_sql.database.url import database_path, is_postgres
+from threadhold.imports import dev_files, platform_api, saver_tables
 from threadhold.imports.errors import CannotImport
 from threadhold.imports.sources import Source
 
@@ -18,25 +19,16 @@ def opened(address: str) -> AbstractContextManager[Source]:
     Raises:
         CannotImport: there is nothing to read at the address.
     """
-    # Late: each one needs packages that the others do not.
     if address.startswith(("http://", "https://")):
-        from threadhold.imports import platform_api
-
         return platform_api.opened(address)
     if is_postgres(address):
-        from threadhold.imports import saver_tables
-
         return saver_tables.opened_postgres(address)
     path = database_path(address) if address.startswith("sqlite:") else Path(address)
     if path.is_dir():
-        from threadhold.imports import dev_files
-
         return dev_files.opened(path)
     if not path.is_file():
         raise CannotImport(
             f"There is nothing at {address}. Name the folder `.langgraph_api` of `langgraph dev`, a SQLite "
             "file, a postgresql:// URL, or the http(s):// URL of a server"
         )
-    from threadhold.imports import saver_tables
-
     return saver_tables.opened_sqlite(path)
