@@ -80,7 +80,7 @@ floors: $(VENV)/.dev-stamp ## test the lowest versions of all packages, and reso
 canary: $(VENV)/.dev-stamp ## try the newest releases of what we stand on, write docs/reference/compatibility.md
 	$(PY) -m tests.canary $(ARGS)
 
-upstream: $(VENV)/.dev-stamp ## run the tests of langgraph, its agents and its SDK on our saver and server
+upstream: $(VENV)/.dev-stamp ## run the tests of langgraph, its agents and its SDK on our saver and server; ARGS=--short
 	$(PY) -m tests.upstream $(ARGS)
 
 wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it

@@ -1,11 +1,14 @@
 """Savers: a plugin of pytest that gives langgraph's own tests our saver in place of its SQLite savers.
 
+`THREADHOLD_TESTS_TEMPLATE` may name a Postgres database with all tables: each test then has a copy of it.
+
 It runs beside their `tests` package, so it imports nothing of ours but the runtime. Each test has a database of
 its own, on an event loop of its own: the saver blocks any thread, and works on any loop.
 """
 
 import asyncio
 import itertools
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import make_url
 
 SECONDS = 60.0
 REPLACED = ("_checkpointer_sqlite", "_checkpointer_sqlite_aio")
@@ -22,6 +26,7 @@ REPLACED = ("_checkpointer_sqlite", "_checkpointer_sqlite_aio")
 _loop = asyncio.new_event_loop()
 _folder = TemporaryDirectory(prefix="threadhold-upstream-")
 _numbers = itertools.count()
+_template = os.environ.get("THREADHOLD_TESTS_TEMPLATE")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,8 +62,8 @@ def saver() -> Iterator[Any]:
     from langgraph_runtime_sql.runtime import Runtime
     from langgraph_runtime_sql.store.store import SqlStore
 
-    path = Path(_folder.name) / f"{next(_numbers)}.db"
-    database = migrations.open_database(f"sqlite:///{path}")
+    url = _new_database()
+    database = migrations.open_database(url)
     configured = configuration()
     _await(database.start())
     opened = Runtime(
@@ -73,8 +78,36 @@ def saver() -> Iterator[Any]:
             yield Checkpointer()
     finally:
         _await(database.stop())
-        for each in path.parent.glob(f"{path.name}*"):
-            each.unlink()
+        _drop(url)
+
+
+def _new_database() -> str:
+    """Create a database, and return its URL."""
+    name = f"upstream_{os.getpid()}_{next(_numbers)}"
+    if not _template:
+        return f"sqlite:///{_folder.name}/{name}.db"
+    url = make_url(_template)
+    _execute("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY", name, str(url.database))
+    return url.set(database=name).render_as_string(hide_password=False)
+
+
+def _drop(url: str) -> None:
+    """Remove a database of `_new_database`."""
+    if _template:
+        _execute("DROP DATABASE {} WITH (FORCE)", str(make_url(url).database))
+        return
+    path = Path(str(make_url(url).database))
+    for each in path.parent.glob(f"{path.name}*"):
+        each.unlink()
+
+
+def _execute(statement: str, *names: str) -> None:
+    import psycopg
+    from psycopg import sql
+
+    dsn = make_url(str(_template)).set(database="postgres").render_as_string(hide_password=False)
+    with psycopg.connect(dsn, autocommit=True) as raw:
+        raw.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 @asynccontextmanager
