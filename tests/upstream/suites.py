@@ -103,7 +103,11 @@ def sources(package: str) -> Path:
 
 
 def environment() -> Path:
-    """Make the environment with what is locked and what their tests need. Return its interpreter."""
+    """Make the environment with what is locked and what their tests need. Return its interpreter.
+
+    Raises:
+        NoSources: There is no index, or it does not have something.
+    """
     folder = CACHE / "env"
     python, mark = folder / "bin" / "python", folder / "made"
     lock = (ROOT / "requirements-dev.lock").read_text()
@@ -113,13 +117,19 @@ def environment() -> Path:
     CACHE.mkdir(parents=True, exist_ok=True)
     listed = CACHE / "requirements.txt"
     listed.write_text(f"{pins}\n")
-    uv = [sys.executable, "-m", "uv"]
-    subprocess.run([*uv, "venv", "--quiet", "--clear", str(folder)], check=True)
-    install = [*uv, "pip", "install", "--quiet", "--python", str(python)]
-    subprocess.run([*install, "--no-deps", "--requirement", str(listed)], check=True)
-    subprocess.run([*install, *MORE], check=True)
+    _uv("venv", "--quiet", "--clear", str(folder))
+    install = ("pip", "install", "--quiet", "--python", str(python))
+    _uv(*install, "--no-deps", "--requirement", str(listed))
+    _uv(*install, *MORE)
     mark.write_text(pins)
     return python
+
+
+def _uv(*arguments: str) -> None:
+    command = [sys.executable, "-m", "uv", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoSources(done.stderr.strip()[-500:])
 
 
 def run(
