@@ -29,9 +29,9 @@ from tests.support.webhooks import Webhooks, receiver
 pytestmark = [
     pytest.mark.usefixtures("each_database"),
     pytest.mark.only("postgresql"),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),
 ]
-PATIENCE = 60.0
+PATIENCE = 120.0
 STEPS = 12
 INPUT = {"count": STEPS, "delay": 0.1}
 ALL = list(range(STEPS))

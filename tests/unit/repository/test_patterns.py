@@ -74,6 +74,8 @@ def test_fuzzer_accepts_linear_patterns(expression: str) -> None:
     assert pattern_fuzzer.slow(re.compile(expression), how) is None
 
 
+# Minutes beside other tests on a slow machine.
+@pytest.mark.timeout(1200)
 def test_every_pattern_takes_linear_time() -> None:
     found = patterns.patterns()
     assert len(found) > 450
