@@ -258,6 +258,7 @@ class Database:
             except DatabaseOutage:
                 if not self.outage.is_waited_for():
                     raise
+                # Raises, in its turn, if a stream has waited for long enough.
                 await self.outage.over()
 
     def _blocking(self, submit: Submit, fn: Callable[[Connection], T]) -> T:

@@ -308,6 +308,21 @@ class Server:
         with psycopg.connect(where, autocommit=True) as raw:
             raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
+    @contextmanager
+    def limited(self, path: Path, count: int) -> Iterator[None]:
+        """Cut off all connections to the database of this path, and allow `count` in the block."""
+        name = self._name(path)
+        limit = sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}")
+        with psycopg.connect(self.admin, autocommit=True) as raw:
+            raw.execute(limit.format(sql.Identifier(name), sql.Literal(count)))
+            raw.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+            )
+            try:
+                yield
+            finally:
+                raw.execute(limit.format(sql.Identifier(name), sql.Literal(-1)))
+
     def _url(self, name: str) -> str:
         return as_url(make_conninfo(self.dsn, dbname=name))
 
