@@ -226,6 +226,11 @@ def waited_for(began: float = math.inf) -> Iterator[None]:
         request_context.patient_since.reset(token)
 
 
+def is_bounded() -> bool:
+    """Return whether the calling task works for a wait or a stream, which ends after `STREAM_SECONDS`."""
+    return -math.inf < request_context.patient_since.get() < math.inf
+
+
 async def followed(events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
     """Yield the events of a wait or a stream, whose operations wait for the end of a short outage.
 

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.support import databases
-from tests.support.processes import Running
+from tests.support.processes import GRAPHS, Running, environment, free_port, running, threadhold
 from tests.support.served import Api, Event, client, served
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
@@ -98,6 +98,11 @@ class Followers:
         await has_begun.wait()
         return run
 
+    def streams(self) -> list[asyncio.Task[list[Event]]]:
+        """Return what reads the streams of server-sent events, after `begun`."""
+        assert self.run is not None
+        return [self.run, self.thread, self.v2]
+
     async def read(
         self,
         method: str,
@@ -166,12 +171,36 @@ async def test_waits_and_streams_go_on_after_a_short_outage(
         await refused(api)
     gate.write_text(str(STEPS))
     assert (await followers.wait)["done"] == [*range(STEPS)]
-    assert followers.run is not None
-    for stream in (followers.run, followers.thread, followers.v2):
+    for stream in followers.streams():
         found = await stream
         assert not {"error", "resume"} & {each.name for each in found}, found
         assert any(f"{[*range(STEPS)]}".replace(" ", "") in each.data for each in found)
     assert not {"error", "resume"} & {each["type"] for each in await followers.socket}
+
+
+async def test_waits_end_and_streams_are_handed_over_if_postgres_is_frozen(
+    tmp_path: Path, gate: Path
+) -> None:
+    data = databases.folder()
+    url, _ = await asyncio.to_thread(databases.start, data)
+    port = free_port()
+    command = threadhold("serve", "--config", GRAPHS / "langgraph.json", "--port", str(port))
+    command += ["--database-url", url]
+    with running(command, port, tmp_path, environment()) as server:
+        async with client(server) as api:
+            thread = await api.thread()
+            followers = Followers(server, api, thread, asked(gate))
+            run = await followers.begun()
+            with databases.frozen(data):
+                error = (await followers.wait)["__error__"]
+                found = [await each for each in followers.streams()]
+                messages = await followers.socket
+            gate.write_text(str(STEPS))
+            answer = await api.get(f"/threads/{thread}/runs/{run}/join")
+    assert (error["error"], error["run_id"]) == ("DatabaseOutage", run)
+    assert [each[-1].name for each in found] == ["resume"] * 3
+    assert messages[-1]["type"] == "resume"
+    assert answer["done"] == [*range(STEPS)]
 
 
 async def test_waits_end_and_streams_are_handed_over_in_a_long_outage(
@@ -185,8 +214,7 @@ async def test_waits_end_and_streams_are_handed_over_in_a_long_outage(
         error = (await followers.wait)["__error__"]
         assert (error["error"], error["run_id"]) == ("DatabaseOutage", run)
         assert "Postgres cannot be reached" in error["message"]
-        assert followers.run is not None
-        streams = [await each for each in (followers.run, followers.thread, followers.v2)]
+        streams = [await each for each in followers.streams()]
         messages = await followers.socket
         assert 25 < time.monotonic() - began < 45
         answer = await api.http.post(f"/threads/{thread}/runs/wait", json=asked(gate))

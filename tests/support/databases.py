@@ -8,6 +8,7 @@ stops it. `DATABASE_URL` names a running server instead; its user needs the righ
 import fcntl
 import hashlib
 import os
+import signal
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
@@ -440,3 +441,22 @@ def restart(data: Path, user: str | None) -> None:
 
     options = ["-m", "immediate", "-w", "-l", str(data / "log"), "restart"]
     pg_ctl(options, pgdata=data, user=user)
+
+
+@contextmanager
+def frozen(data: Path) -> Iterator[None]:
+    """Stop all processes of a server of `start` with SIGSTOP, in the block. Connections stay open.
+
+    Args:
+        data: The folder that `start` got.
+    """
+    first = (data / "postmaster.pid").read_text().split()[0]
+    # The first one alone would begin others.
+    pids = [first, *Path(f"/proc/{first}/task/{first}/children").read_text().split()]
+    for pid in pids:
+        os.kill(int(pid), signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(int(pid), signal.SIGCONT)

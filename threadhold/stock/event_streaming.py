@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database import outage
-from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOverloaded
 from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
 from langgraph_runtime_sql.events.stream_key import THREAD
@@ -232,7 +232,7 @@ async def _consume(self: Any, wanted: Cursor | None, visible: Any) -> None:
     task = asyncio.current_task()
     try:
         await _send_all(self, wanted, visible)
-    except DatabaseOutage as error:
+    except DatabaseOverloaded as error:
         # The task of the response hands it over, not this one.
         self._handed_over = f"{error.public} {CONTINUE}"
     except DatabaseDamaged as error:

@@ -12,7 +12,7 @@ from langgraph_runtime_sql import json_codec, request_context, runtime
 from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, EventsLost
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOverloaded, EventsLost
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
@@ -90,9 +90,9 @@ class Stream:
             async with aclosing(outage.followed(delivered)) as events:
                 async for each in events:
                     yield each
-        except (DatabaseOutage, DatabaseDamaged) as error:
+        except (DatabaseOverloaded, DatabaseDamaged) as error:
             said = _said(run, error)
-            if isinstance(error, DatabaseOutage):
+            if isinstance(error, DatabaseOverloaded):
                 await hand_over(said)
             # The answer has begun, so it ends with the error.
             body = {"error": type(error).__name__, "message": said, "run_id": str(run)}
@@ -130,7 +130,7 @@ class Stream:
                     yield event.name.encode(), event.data, event.id if with_id else None
             if ignore_404:
                 run_result.discard_soon(run, thread)
-        except (DatabaseOutage, DatabaseDamaged):
+        except (DatabaseOverloaded, DatabaseDamaged):
             raise
         except BaseException:
             if cancel_on_disconnect and is_admitted and not _is_stopping():
@@ -318,7 +318,7 @@ async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
     )
 
 
-def _said(run_id: UUID, error: DatabaseOutage | DatabaseDamaged) -> str:
+def _said(run_id: UUID, error: DatabaseOverloaded | DatabaseDamaged) -> str:
     if isinstance(error, DatabaseDamaged):
         return error.public
     goes_on = f"The run {run_id} is stored, and goes on when the database can be used: join it."

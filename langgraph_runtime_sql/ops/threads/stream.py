@@ -10,7 +10,7 @@ import orjson
 
 from langgraph_runtime_sql import json_codec, runtime
 from langgraph_runtime_sql.database import outage
-from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, EventsLost
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOverloaded, EventsLost
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
 from langgraph_runtime_sql.gate import reads
 from langgraph_runtime_sql.gate.operations import THREAD_READ
@@ -133,8 +133,8 @@ async def _until_outage(followed: AsyncGenerator[Delivered, None]) -> AsyncItera
         async with aclosing(outage.followed(followed)) as events:
             async for each in events:
                 yield each
-    except (DatabaseOutage, DatabaseDamaged) as error:
-        if isinstance(error, DatabaseOutage):
+    except (DatabaseOverloaded, DatabaseDamaged) as error:
+        if isinstance(error, DatabaseOverloaded):
             await hand_over(f"{error.public} {CONTINUE}")
         body = {"error": type(error).__name__, "message": error.public}
         yield b"error", json_codec.dumps(body).encode(), None, None
