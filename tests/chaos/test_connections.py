@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -201,6 +202,26 @@ async def test_waits_end_and_streams_are_handed_over_if_postgres_is_frozen(
     assert [each[-1].name for each in found] == ["resume"] * 3
     assert messages[-1]["type"] == "resume"
     assert answer["done"] == [*range(STEPS)]
+
+
+async def test_a_lock_of_another_program_is_no_failure_of_a_run(
+    tmp_path: Path, server: Running, api: Api, gate: Path
+) -> None:
+    thread = await api.thread()
+    followers = Followers(server, api, thread, asked(gate))
+    run = await followers.begun()
+    with psycopg.connect(databases.url(tmp_path / "data.db")) as other:
+        other.execute("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE")
+        error = (await followers.wait)["__error__"]
+        assert followers.run is not None
+        found = await followers.run
+    assert (error["error"], error["run_id"]) == ("DatabaseOverloaded", run)
+    assert found[-1].name == "resume"
+    assert "error" not in {each.name for each in found}
+    gate.write_text(str(STEPS))
+    assert (await api.get(f"/threads/{thread}/runs/{run}/join"))["done"] == [*range(STEPS)]
+    for each in (followers.thread, followers.v2, followers.socket):
+        each.cancel()
 
 
 async def test_waits_end_and_streams_are_handed_over_in_a_long_outage(
