@@ -91,7 +91,13 @@ class DatabaseBusy(RuntimeSqlError):
 
 
 class DatabaseOverloaded(RuntimeSqlError):
-    """The database cannot write now: the disk is full or failing, or the server is away."""
+    """The database cannot write now: the disk is full or failing, or the server is away.
+
+    Attributes:
+        public: What clients are told.
+    """
+
+    public = "The database cannot be used now."
 
 
 class DatabaseState(StrEnum):

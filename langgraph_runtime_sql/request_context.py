@@ -4,6 +4,7 @@
 this package take arguments instead.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -70,10 +71,12 @@ A function, because the route is known only after routing. The HTTP layer sets i
 calls it when an operation writes audit entries. None outside of requests, so in the work of a run.
 """
 
-patient: ContextVar[bool] = ContextVar("patient", default=False)
-"""Whether the task's operations wait for the end of an outage of the database, instead of failing.
+patient_since: ContextVar[float] = ContextVar("patient_since", default=-math.inf)
+"""Whether the task's operations wait for the end of an outage of the database, and how long.
 
-`database.outage.waited_for` sets it for the platform's own tasks, and so for runs. `Database` reads it.
+Minus infinity: they fail. Infinity: they wait without limit, as those of runs and of the platform's own
+tasks do. Otherwise when the wait or stream that they are for began, by `clock.elapsed`.
+`database.outage.waited_for` sets it. `Database` reads it.
 """
 
 NOTHING = ""

@@ -1,5 +1,8 @@
 """Stopping: what the streams and runs of this process do between the signal and the end.
 
+A stream that ends before its run, because of a stop or of an outage, is handed over: its last event says
+where to continue.
+
 From the signal on, runs and streams go on for the grace period. Then the remaining runs return to
 the queue. After them the remaining streams end, so that a client misses no event of this process.
 """
@@ -7,7 +10,7 @@ the queue. After them the remaining streams end, so that a client misses no even
 import asyncio
 import signal
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -23,17 +26,35 @@ class StreamPosition:
     Attributes:
         id: Id of the last event that the stream has yielded, also if its client is not shown it;
             `-1` before the first.
+        is_cut: Set when the stream is to be handed over before the process stops.
+        reason: Why, and what the client does.
     """
 
     id: bytes = b"-1"
+    is_cut: asyncio.Event = field(default_factory=asyncio.Event)
+    reason: str | None = None
 
 
 place: ContextVar[StreamPosition | None] = ContextVar("place", default=None)
 """The place of the stream that this task sends. The reader of the stream keeps it up to date."""
 
 
+async def hand_over(reason: str) -> None:
+    """Let the stream that this task sends end with `resume`: wait until it is cut off.
+
+    Return at once if the task sends no stream.
+
+    Args:
+        reason: Why, and what the client does.
+    """
+    if (here := place.get()) is not None:
+        here.reason = reason
+        here.is_cut.set()
+        await asyncio.Event().wait()
+
+
 class StreamHandedOver(RuntimeSqlError):
-    """The server stops: the client continues at another process, or after the restart."""
+    """The stream ends before its run: the client continues at another process, or later."""
 
 
 def server_stops() -> bool:

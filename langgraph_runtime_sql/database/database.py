@@ -13,15 +13,15 @@ from sqlalchemy import literal, select
 
 from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.answer import Answer
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine, opening
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_file
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.database.visibility import Visibility, of_task
-from langgraph_runtime_sql.errors import DatabaseOutage, TooManyWaiting
+from langgraph_runtime_sql.errors import DatabaseOutage, DatabaseState, TooManyWaiting
 
 if TYPE_CHECKING:
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -103,7 +103,7 @@ class Database:
         self._timings: Timings | None = None
 
     @property
-    def outage(self) -> Outage:
+    def outage(self) -> outage.Outage:
         """The state of the database: whether it can be written to."""
         return self._engine.outage
 
@@ -251,17 +251,37 @@ class Database:
         return self._blocking(self._engine.submit_write, recorded)
 
     async def _patiently(self, submit: Submit, fn: Callable[[Connection], T], **how: bool) -> T:
-        """Run an operation; again after an outage, if the caller's task waits for its end."""
+        """Run an operation; again after an outage, if the caller's task waits for its end.
+
+        Raises:
+            DatabaseOutage: there is one, or the operation of a wait or a stream has no answer in time.
+        """
+        if not outage.is_bounded():
+            return await self._repeated(submit, fn, **how)
+        limit = asyncio.timeout(outage.STREAM_SECONDS)
+        try:
+            async with limit:
+                return await self._repeated(submit, fn, **how)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            # A connection whose server is frozen, or a long queue.
+            is_file = self._path is not None
+            state = DatabaseState.FAILING if is_file else DatabaseState.UNREACHABLE
+            raise DatabaseOutage(state, f"no answer for {outage.STREAM_SECONDS:g} s") from error
+
+    async def _repeated(self, submit: Submit, fn: Callable[[Connection], T], **how: bool) -> T:
         while True:
             try:
                 return await _outcome(submit, fn, **how)
             except DatabaseOutage:
                 if not self.outage.is_waited_for():
                     raise
+                # Raises, in its turn, if a stream has waited for long enough.
                 await self.outage.over()
 
     def _blocking(self, submit: Submit, fn: Callable[[Connection], T]) -> T:
-        """Run an operation like `_patiently`, blocking a thread without an event loop."""
+        """Run an operation like `_repeated`, blocking a thread without an event loop."""
         while True:
             try:
                 return _blocking_outcome(submit, fn)

@@ -3,14 +3,15 @@
 An engine begins an outage with the first statement that fails for its cause, and a probe ends it.
 Operations are tried meanwhile all the same: reads and small writes may succeed on a full disk. Those
 of requests fail at once. Those of runs and of the platform's own tasks wait, and go on where they
-were: no attempt is lost, and no node runs again.
+were: no attempt is lost, and no node runs again. Those of waits and streams wait, too, but not for ever.
 """
 
 import asyncio
+import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -21,11 +22,17 @@ from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, Databa
 
 logger = structlog.stdlib.get_logger(__name__)
 
+T = TypeVar("T")
+
 # How often the probe looks whether the cause is gone; each outage soon after another doubles it.
 PROBE_SECONDS, SLOWEST_PROBE_SECONDS, SOON_SECONDS = 1.0, 30.0, 60.0
-# A stream that waits for events ends with an error after this time of an outage. Shorter outages do not
-# disturb it.
-STREAM_SECONDS = 5.0
+# Waits and streams end after this time without a usable database. Shorter outages do not disturb them.
+STREAM_SECONDS = 30.0
+# An outage that begins so soon after another continues it: the probe has found room or a connection, and
+# the operations that wait have not.
+CONTINUES_SECONDS = 5.0
+# How often the log repeats the cause.
+SAY_SECONDS = 60.0
 
 
 class Probed(Protocol):
@@ -52,7 +59,8 @@ class Outage:
         self.error: DatabaseOutage | None = None
         self.damage: DatabaseDamaged | None = None
         self._lock = threading.Lock()
-        self._since = self._ended = float("-inf")
+        self._since = self._ended = self._said = float("-inf")
+        self._is_told = False
         self._is_stopping = False
         self.is_watched = False
         self._until_begin: list[Answer[None]] = []
@@ -70,16 +78,16 @@ class Outage:
         return self.error is not None or elapsed() - self._ended < seconds
 
     def stream_seconds(self, began: float) -> float | None:
-        """Return how many seconds a stream may still wait; None for any number.
+        """Return how many seconds a wait or a stream may still wait; None for any number.
 
         Args:
-            began: When the stream began, by `clock.elapsed`. One that a client has opened during the
-                outage gets its time too, so that clients do not ask again and again.
+            began: When it began, by `clock.elapsed`. One that a client has opened during the outage gets
+                its time too, so that clients do not ask again and again. Infinite for what waits for ever.
 
         Raises:
             DatabaseOutage: no longer.
         """
-        if self.error is None:
+        if self.error is None or began == math.inf:
             return None
         left = max(self._since, began) + STREAM_SECONDS - elapsed()
         if left <= 0:
@@ -95,8 +103,13 @@ class Outage:
         if (error := self.error) is not None:
             raise DatabaseOutage(error.state, error.reason)
 
-    def note(self, error: BaseException) -> None:
-        """Look at the error of an operation: it may begin an outage or be damage."""
+    def note(self, error: BaseException, asked_at: float | None = None) -> None:
+        """Look at the error of an operation: it may begin an outage or be damage.
+
+        Args:
+            error: The error.
+            asked_at: Since when the operation has waited, by `clock.elapsed`; None: it failed at once.
+        """
         if isinstance(error, DatabaseDamaged) and self.damage is None:
             self.damage = error
             if self.is_watched:
@@ -107,16 +120,25 @@ class Outage:
         with self._lock:
             before, self.error = self.error, error
             if before is None:
-                self._since = elapsed()
-                Answer.settle([(each, None, None) for each in self._until_begin])
-                self._until_begin = []
-        if self.is_watched and (before is None or before.state != error.state):
-            logger.error(
-                "The database cannot be used",
-                action="database_outage",
-                state=error.state.value,
-                reason=error.reason,
-            )
+                self._begin(elapsed() if asked_at is None else asked_at)
+            is_due = elapsed() - self._said >= SAY_SECONDS
+            if not self.is_watched or not (is_due or (before and before.state != error.state)):
+                return
+            self._said, self._is_told = elapsed(), True
+        logger.error(
+            "The database cannot be used",
+            action="database_outage",
+            state=error.state.value,
+            reason=error.reason,
+            seconds=round(elapsed() - self._since, 1),
+        )
+
+    def _begin(self, since: float) -> None:
+        """Begin an outage. The caller holds the lock."""
+        if since - self._ended >= CONTINUES_SECONDS:
+            self._since, self._said = since, float("-inf")
+        Answer.settle([(each, None, None) for each in self._until_begin])
+        self._until_begin = []
 
     def end(self) -> None:
         """End the outage, if there is one."""
@@ -126,7 +148,9 @@ class Outage:
                 return
             self._ended = elapsed()
             self._release()
-        if not self.is_watched:
+            # Of one that goes on and off, the log has a line a minute.
+            is_told, self._is_told = self._is_told, False
+        if not is_told:
             return
         logger.warning(
             "The database can be used again",
@@ -163,30 +187,65 @@ class Outage:
         await answer.wait()
 
     async def over(self) -> None:
-        """Wait until the outage ends or the process stops."""
+        """Wait until the outage ends or the process stops, as long as the calling task may wait.
+
+        Raises:
+            DatabaseOutage: the task may wait no longer.
+        """
         answer: Answer[None] = Answer(asyncio.get_running_loop())
-        if self._waits(answer):
-            await answer.wait()
+        if not self._waits(answer):
+            return
+        try:
+            async with asyncio.timeout(self.stream_seconds(request_context.patient_since.get())):
+                await answer.wait()
+        except TimeoutError:
+            self.refuse()
 
     def block(self) -> None:
-        """Wait like `over`, blocking a thread without an event loop."""
+        """Wait like `over`, blocking a thread without an event loop. Without a limit: no stream blocks."""
         answer: Answer[None] = Answer(None)
         if self._waits(answer):
             answer.block()
 
     def is_waited_for(self) -> bool:
         """Return whether the calling task waits for the end of an outage instead of failing."""
-        return request_context.patient.get() and not self._is_stopping
+        return request_context.patient_since.get() > -math.inf and not self._is_stopping
 
 
 @contextmanager
-def waited_for() -> Iterator[None]:
-    """Let operations of this block, and of tasks that it starts, wait for the end of outages."""
-    token = request_context.patient.set(True)
+def waited_for(began: float = math.inf) -> Iterator[None]:
+    """Let operations of this block, and of tasks that it starts, wait for the end of outages.
+
+    Args:
+        began: When the stream that they are for began, as for `Outage.stream_seconds`.
+    """
+    token = request_context.patient_since.set(began)
     try:
         yield
     finally:
-        request_context.patient.reset(token)
+        request_context.patient_since.reset(token)
+
+
+def is_bounded() -> bool:
+    """Return whether the calling task works for a wait or a stream, which ends after `STREAM_SECONDS`."""
+    return -math.inf < request_context.patient_since.get() < math.inf
+
+
+async def followed(events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Yield the events of a wait or a stream, whose operations wait for the end of a short outage.
+
+    Raises:
+        DatabaseOutage: the database cannot be used for `STREAM_SECONDS`.
+    """
+    began = elapsed()
+    async with aclosing(events):
+        while True:
+            with waited_for(began):
+                try:
+                    event = await anext(events)
+                except StopAsyncIteration:
+                    return
+            yield event
 
 
 async def watch(database: Probed, began: Callable[[], None]) -> None:

@@ -83,7 +83,10 @@ def process() -> ProcessMetrics:
     )
     return ProcessMetrics(
         Gauge("threadhold_streams", "Open event streams"),
-        Counter("threadhold_streams_handed_over", "Streams that a stop cut off with `resume`"),
+        Counter(
+            "threadhold_streams_handed_over",
+            "Streams that a stop or an outage cut off with `resume`",
+        ),
         Counter(
             "threadhold_webhooks",
             "Calls of webhooks: `delivered`, `retried` after a failure, or `dead`, the last one",

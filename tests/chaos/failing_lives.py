@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from langgraph_runtime_sql.database import outage
-from langgraph_runtime_sql.database.postgres import engine as postgres
+from langgraph_runtime_sql.database.postgres import sessions
 from langgraph_runtime_sql.queue import queue
 from tests.chaos.faults import Faults, FaultyPipeline
 from tests.chaos.life import GRAPHS, Life
@@ -36,7 +36,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "Pipeline", FaultyPipeline)
+    monkeypatch.setattr(sessions, "Pipeline", FaultyPipeline)
 
 
 @pytest.fixture

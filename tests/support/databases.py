@@ -8,6 +8,7 @@ stops it. `DATABASE_URL` names a running server instead; its user needs the righ
 import fcntl
 import hashlib
 import os
+import signal
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
@@ -308,6 +309,21 @@ class Server:
         with psycopg.connect(where, autocommit=True) as raw:
             raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
+    @contextmanager
+    def limited(self, path: Path, count: int) -> Iterator[None]:
+        """Cut off all connections to the database of this path, and allow `count` in the block."""
+        name = self._name(path)
+        limit = sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}")
+        with psycopg.connect(self.admin, autocommit=True) as raw:
+            raw.execute(limit.format(sql.Identifier(name), sql.Literal(count)))
+            raw.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+            )
+            try:
+                yield
+            finally:
+                raw.execute(limit.format(sql.Identifier(name), sql.Literal(-1)))
+
     def _url(self, name: str) -> str:
         return as_url(make_conninfo(self.dsn, dbname=name))
 
@@ -425,3 +441,22 @@ def restart(data: Path, user: str | None) -> None:
 
     options = ["-m", "immediate", "-w", "-l", str(data / "log"), "restart"]
     pg_ctl(options, pgdata=data, user=user)
+
+
+@contextmanager
+def frozen(data: Path) -> Iterator[None]:
+    """Stop all processes of a server of `start` with SIGSTOP, in the block. Connections stay open.
+
+    Args:
+        data: The folder that `start` got.
+    """
+    first = (data / "postmaster.pid").read_text().split()[0]
+    # The first one alone would begin others.
+    pids = [first, *Path(f"/proc/{first}/task/{first}/children").read_text().split()]
+    for pid in pids:
+        os.kill(int(pid), signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(int(pid), signal.SIGCONT)

@@ -7,6 +7,8 @@ grace period. Then the last event, `resume`, says where and after which event to
 The client libraries reconnect after a connection that breaks, and take one that ends for the end
 of the run. So the stream of a run, whose answer names a `Location`, is cut off after that event.
 
+Streams end in the same way, without a stop, when the database cannot be used for too long.
+
 A WebSocket of a thread ends like a stream of a thread: `hand_over_socket`. A host's own streams use
 `wait_end` and `resume_event`.
 """
@@ -24,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.errors import NotStarted
 from langgraph_runtime_sql.ops.runs import rows as run_rows
-from langgraph_runtime_sql.stopping import Stopping
+from langgraph_runtime_sql.stopping import Stopping, StreamPosition, place
 from langgraph_runtime_sql.telemetry import metrics
 from langgraph_runtime_sql.tenancy.scope import EVERYTHING, within
 
@@ -39,13 +41,26 @@ OUTLIVE = "threadhold.stop"
 that the application closes the WebSocket by itself when the process stops."""
 
 
-async def wait_end(thread_id: UUID | None = None) -> None:
+async def wait_end(thread_id: UUID | None = None, position: StreamPosition | None = None) -> None:
     """Wait until this process, which stops, ends an open stream.
 
     Args:
         thread_id: The thread whose events the stream sends: it ends as soon as no run of the thread
             is in flight. None: it ends with the grace period.
+        position: Where its reader is, which may end it earlier.
     """
+    if position is None:
+        await _wait_stop(thread_id)
+        return
+    causes = [asyncio.create_task(each) for each in (_wait_stop(thread_id), position.is_cut.wait())]
+    try:
+        await asyncio.wait(causes, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in causes:
+            each.cancel()
+
+
+async def _wait_stop(thread_id: UUID | None) -> None:
     try:
         stopping = runtime.current().stopping
     except NotStarted:
@@ -114,6 +129,7 @@ async def hand_over_socket(
     if extension is not None:
         extension["outlive"]()
     last: int | None = None
+    position = StreamPosition()
 
     async def send(message: Message) -> None:
         nonlocal last
@@ -123,17 +139,20 @@ async def hand_over_socket(
             last = orjson.loads(text).get("seq", last)
 
     async def end() -> None:
-        await wait_end(thread_id)
+        await wait_end(thread_id, position)
         metrics.process().cut_streams.inc()
         told = None if last is None else str(last)
         # The client may disconnect meanwhile.
         with suppress(OSError, RuntimeError, WebSocketDisconnect):
-            await socket.send_json(_resume(socket.scope["path"], told, REASON))
-            await socket.close(SERVICE_RESTART, "The server stops")
+            reason = position.reason or REASON
+            await socket.send_json(_resume(socket.scope["path"], told, reason))
+            await socket.close(SERVICE_RESTART, reason.partition(".")[0])
 
     ending = asyncio.create_task(end(), name="end-of-socket")
+    token = place.set(position)
     try:
         await serve(WebSocket(socket.scope, socket.receive, send))
     finally:
+        place.reset(token)
         ending.cancel()
         await asyncio.wait([ending])

@@ -17,7 +17,8 @@ import structlog
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
-from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage
+from langgraph_runtime_sql.database import outage
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOverloaded
 from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.events.log import BEGINNING
 from langgraph_runtime_sql.events.stream_key import THREAD
@@ -26,7 +27,8 @@ from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.cursor import Begin
-from langgraph_runtime_sql.ops.threads.stream import Stream
+from langgraph_runtime_sql.ops.threads.stream import CONTINUE, Stream
+from langgraph_runtime_sql.stopping import hand_over
 from threadhold.stock import event_session
 from threadhold.stock.stream_places import (
     MAX_INDEX,
@@ -153,7 +155,10 @@ async def _begin_again(self: Any, wanted: Cursor) -> None:
 
 
 async def wait_for_end(self: Any) -> None:
+    """Wait until no more events come. The response ends with `resume` if an outage is the cause."""
     await self._thread_stream_done.wait()
+    if (reason := getattr(self, "_handed_over", None)) is not None:
+        await hand_over(reason)
 
 
 def meta(self: Any) -> dict[str, Any]:
@@ -227,7 +232,10 @@ async def _consume(self: Any, wanted: Cursor | None, visible: Any) -> None:
     task = asyncio.current_task()
     try:
         await _send_all(self, wanted, visible)
-    except (DatabaseOutage, DatabaseDamaged) as error:
+    except DatabaseOverloaded as error:
+        # The task of the response hands it over, not this one.
+        self._handed_over = f"{error.public} {CONTINUE}"
+    except DatabaseDamaged as error:
         await _send_error(self, "unavailable", error.public)
     except Exception:
         logger.exception("protocol thread stream failed", thread_id=str(self._thread_id))
@@ -249,7 +257,7 @@ async def _send_error(self: Any, error: str, message: str) -> None:
 
 async def _send_all(self: Any, wanted: Cursor | None, visible: Any) -> None:
     seen = None if wanted is None else wanted.seen
-    stream = Stream.events(UUID(self._thread_id), seen, visible)
+    stream = outage.followed(Stream.events(UUID(self._thread_id), seen, visible))
     view: View | None = None
     async for event in stream:
         if isinstance(event, Begin):

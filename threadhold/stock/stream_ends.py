@@ -7,7 +7,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from langgraph_runtime_sql.stopping import StreamHandedOver, StreamPosition, place
 from langgraph_runtime_sql.telemetry import metrics
-from threadhold.http.stream_ends import resume_event, wait_end
+from threadhold.http.stream_ends import REASON, resume_event, wait_end
 
 
 def call(stock: Any) -> Any:
@@ -64,8 +64,8 @@ class _Sender:
                 self._last, self._sent = message["body"], self.place.id
 
     async def wait_end(self) -> None:
-        """Wait until the server ends the stream."""
-        await wait_end(None if self._thread is None else UUID(self._thread))
+        """Wait until the server ends the stream: it stops, or the database cannot be used."""
+        await wait_end(None if self._thread is None else UUID(self._thread), self.place)
         self._is_cut = True
 
     async def hand_over(self) -> None:
@@ -79,7 +79,7 @@ class _Sender:
         metrics.process().cut_streams.inc()
         cursor = _id_of(self._last) or (self._sent if self._location else None)
         told = None if cursor is None else cursor.decode()
-        body = resume_event(self._path, told)
+        body = resume_event(self._path, told, reason=self.place.reason or REASON)
         is_last = self._location is None
         await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
         if not is_last:

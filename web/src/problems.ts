@@ -26,6 +26,11 @@ export function isLocked(error: unknown): boolean {
   return error instanceof Error && error.message.includes("thread_locked");
 }
 
+/** Return whether the server could not be reached, or could not use its database. */
+export function isOffline(error: unknown): boolean {
+  return error instanceof ApiError && BY_STATUS[error.status] === "offline";
+}
+
 /** Return whether a stream ended without its run, so that following it again helps. */
 export function isLost(error: unknown): boolean {
   if (error instanceof ApiError || !(error instanceof Error)) return false;

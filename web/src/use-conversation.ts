@@ -7,7 +7,7 @@ import { messagesOf, places, type Place } from "./branches";
 import type { MessageActions } from "./message";
 import { inputOf } from "./pending";
 import { usePolling, useVisible } from "./polling";
-import { isLocked, isLost } from "./problems";
+import { isLocked, isLost, isOffline } from "./problems";
 import { isVisible, shown, type Shown } from "./shown";
 import { stateFetch, streamFetch } from "./stream";
 import { isClosed } from "./threads";
@@ -92,7 +92,7 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
       if (look < looks.current.shown) return;
       looks.current.shown = look;
       setServer((before) => ({ thread, active, runs, history: read ?? before?.history ?? [] }));
-      setProblem((before: unknown) => (before instanceof api.ApiError && before.status === 0 ? null : before));
+      setProblem((before: unknown) => (isOffline(before) ? null : before));
       const { isLoading, isThreadLoading, error } = latest.current.stream;
       if (isThreadLoading) return;
       const next = active[0]?.run_id;

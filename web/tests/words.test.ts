@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ApiError } from "../src/api";
 import { ago, words } from "../src/i18n";
-import { explain, isLocked } from "../src/problems";
+import { explain, isLocked, isLost, isOffline } from "../src/problems";
 import { format, parse } from "../src/route";
 
 it("has each word in each language", () => {
@@ -18,6 +18,11 @@ it("explains refusals", () => {
   expect(explain(new ApiError(404, {}, ""))).toBe(words.en.gone);
   expect(isLocked(new ApiError(409, { error: "thread_locked" }, ""))).toBe(true);
   expect(isLocked(new ApiError(409, { error: "thread_resolved" }, ""))).toBe(false);
+});
+it("follows a stream again that an outage has ended, and forgets the outage after it", () => {
+  expect(isLost(new Error("Event stream closed by the server"))).toBe(true);
+  expect(isLost(new Error("Protocol request failed: 503 Service Unavailable"))).toBe(true);
+  expect([0, 503, 500].map((status) => isOffline(new ApiError(status, {}, "")))).toEqual([true, true, false]);
 });
 it("keeps the place in the address, and nothing else", () => {
   const id = "01a205ee-7822-7231-9792-5b9c9162663a";

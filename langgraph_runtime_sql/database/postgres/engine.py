@@ -1,4 +1,4 @@
-"""Postgres engine: a pool of threads, each with its own connection.
+"""Postgres engine: a pool of threads, and the connections that they take in turn.
 
 SQLite has one writer; here several write at the same time. So an operation locks the rows that it
 reads in order to change them (`Connection.locks`), always the thread before its runs. What still
@@ -8,14 +8,11 @@ collides is rolled back by Postgres and run again by the engine.
 import asyncio
 import hashlib
 import logging
-import os
 import random
-import socket
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,11 +22,13 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import set_json_loads
 
+from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.answer import Answer, run_callbacks
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.outage import Outage
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
+from langgraph_runtime_sql.database.postgres.sessions import Sessions, first_line, unreachable
 from langgraph_runtime_sql.database.postgres.turns import InterpreterTurns
 from langgraph_runtime_sql.database.url import postgres_dsn
 from langgraph_runtime_sql.database.visibility import NoRows, Visibility
@@ -124,7 +123,7 @@ SELECT repeat('x', 1900) AS room FROM generate_series(1, 550)
 def translate(error: BaseException) -> BaseException:
     """Return our error for a driver's, unless the operation itself caused it."""
     if isinstance(error, _BUSY):
-        return DatabaseBusy(_first_line(error))
+        return DatabaseBusy(first_line(error))
     if isinstance(error, errors.LockNotAvailable):
         # Not DatabaseBusy, which callers retry at once: each retry would occupy a writer.
         return DatabaseOverloaded(
@@ -133,31 +132,23 @@ def translate(error: BaseException) -> BaseException:
     if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
         return OtherTenants()
     if isinstance(error, psycopg.Error) and error.sqlstate == SupersededAttempt.SQLSTATE:
-        return SupersededAttempt(_first_line(error))
+        return SupersededAttempt(first_line(error))
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
         # NUL, a number or date outside a column's range, a key too long for an index.
-        return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
+        return ValueError(f"A value cannot be stored or compared: {first_line(error)}")
     for kinds, state in _OUTAGES:
         if isinstance(error, kinds):
-            return DatabaseOutage(state, _first_line(error))
+            return DatabaseOutage(state, first_line(error))
     if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted):
-        return DatabaseDamaged("The Postgres database", _first_line(error))
+        return DatabaseDamaged("The Postgres database", first_line(error))
     if isinstance(error, psycopg.OperationalError):
-        return DatabaseOverloaded(_first_line(error))
+        return DatabaseOverloaded(first_line(error))
     return error
 
 
 def _is_policy(error: psycopg.Error) -> bool:
     """Return whether a policy refused the row; otherwise the role lacks a privilege."""
     return error.diag.source_function == "ExecWithCheckOptions"
-
-
-def _unreachable(error: psycopg.Error) -> DatabaseOutage:
-    return DatabaseOutage(DatabaseState.UNREACHABLE, _first_line(error))
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
 
 
 class PostgresEngine:
@@ -186,15 +177,12 @@ class PostgresEngine:
         self._visibility = visibility or NoRows
         self._turns = InterpreterTurns()
         self._connect: Connect = connect or self._turns.connect
-        self._local = threading.local()
-        self._opened: set[Raw] = set()
-        self._opened_lock = threading.Lock()
+        self._sessions = Sessions(self._open_again)
         self._readers = ThreadPool(READERS, "postgres-read")
         self._searchers = ThreadPool(SEARCHERS, "postgres-search")
         self._writers = ThreadPool(WRITERS, "postgres-write", reserve=URGENT)
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
-        self._is_cut_off = False
 
     def usage(self) -> dict[str, tuple[int, int, int]]:
         """Return threads, busy threads and waiting operations, for `read` and `write`."""
@@ -216,10 +204,7 @@ class PostgresEngine:
         if finishing.is_alive():
             self._cut_off()
             finishing.join(STOP_SECONDS)
-        with self._opened_lock:
-            for raw in self._opened:
-                raw.close()
-            self._opened.clear()
+        self._sessions.close()
 
     def _finish(self) -> None:
         self._writers.stop()
@@ -228,14 +213,12 @@ class PostgresEngine:
 
     def _cut_off(self) -> None:
         logger.warning("Cancelled unfinished operations, because Postgres did not answer")
-        self._is_cut_off = True
-        with self._opened_lock:
-            for raw in self._opened:
-                cut(raw)
+        self._sessions.cut_off()
 
     def refuse(self, reason: Exception) -> None:
         """Raise `reason` for each operation from now on; the first reason stays."""
         self._refusal = self._refusal or reason
+        self._sessions.finish()
 
     def submit_write(
         self,
@@ -289,7 +272,7 @@ class PostgresEngine:
         try:
             # Called by the caller's task: the pool's threads do not know its scope.
             visible = self._visibility()
-            work = partial(self._answer, begin, visible, fn, answer)
+            work = partial(self._answer, begin, visible, fn, answer, elapsed())
             return pool.submit(work, tenant=visible.turn, urgent=urgent, most=most)
         except RuntimeError as error:
             # The pool was stopped after the check above.
@@ -326,7 +309,7 @@ class PostgresEngine:
         try:
             return self.open()
         except psycopg.OperationalError as error:
-            raise _unreachable(error) from error
+            raise unreachable(error) from error
 
     def probe(self, conn: Connection) -> None:
         """Raise unless the database can write, and has room for a megabyte."""
@@ -338,41 +321,54 @@ class PostgresEngine:
         """Do nothing: only Postgres knows about its disk."""
 
     def _answer(
-        self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T], answer: Answer[T]
+        self,
+        begin: bytes,
+        visibility: Visibility,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+        asked_at: float,
     ) -> None:
         if begin is _READ and answer.is_cancelled:
             return
         try:
-            result, committed = self._transact(begin, visibility, fn)
+            pipeline, result, committed = self._transact(begin, visibility, fn, asked_at)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             found = translate(error)
-            self.outage.note(found)
+            self.outage.note(found, asked_at)
             answer.fail(found)
             return
         run_callbacks(committed)
         answer.give(result)
         if begin is _READ:
             # The answer need not wait for the end of a transaction that only read.
-            self._local.pipeline.end(b"COMMIT")
+            pipeline.end(b"COMMIT")
+        self._sessions.give(pipeline)
 
     def _transact(
-        self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T]
-    ) -> tuple[T, list[Callable[[], None]]]:
-        """Return the result of `fn`, committed, and the callbacks of the commit."""
+        self,
+        begin: bytes,
+        visibility: Visibility,
+        fn: Callable[[Connection], T],
+        asked_at: float,
+    ) -> tuple[Pipeline, T, list[Callable[[], None]]]:
+        """Return the connection, the result of `fn`, committed, and the callbacks of the commit."""
         attempt = 0
         while True:
             attempt += 1
-            pipeline = self._pipeline()
+            is_away = self.outage.state is DatabaseState.UNREACHABLE
+            pipeline = self._sessions.take(asked_at + (0 if is_away else RECONNECT_SECONDS))
             try:
-                return self._once(pipeline, begin, visibility, fn)
-            except _COLLISIONS:
-                if attempt >= ATTEMPTS:
+                return pipeline, *self._once(pipeline, begin, visibility, fn)
+            except BaseException as error:
+                is_lost = pipeline.raw.closed
+                self._sessions.give(pipeline)
+                if attempt >= ATTEMPTS or not isinstance(error, psycopg.Error | WriteConflict):
                     raise
-                time.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
-            except psycopg.Error:
-                # The connection was lost before the commit, so a retry on a new one is safe.
-                if not pipeline.raw.closed or attempt >= ATTEMPTS:
+                if isinstance(error, _COLLISIONS):
+                    time.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
+                elif not is_lost:
                     raise
+                # A connection that was lost before the commit: a retry on a new one is safe.
 
     def _once(
         self,
@@ -410,36 +406,12 @@ class PostgresEngine:
             # The operation continued after a database error: nothing of it is stored.
             raise DatabaseOverloaded("The database rolled the transaction back: try again")
 
-    def _pipeline(self) -> Pipeline:
-        """Return the pipeline of this thread's connection; wait while the server is away.
-
-        Raises:
-            DatabaseOutage: the server has not come back.
-        """
-        pipeline: Pipeline | None = getattr(self._local, "pipeline", None)
-        if pipeline is not None and not pipeline.raw.closed:
-            return pipeline
-        if pipeline is not None:
-            with self._opened_lock:
-                self._opened.discard(pipeline.raw)
-        is_away = self.outage.state is DatabaseState.UNREACHABLE
-        deadline = time.monotonic() + (0 if is_away else RECONNECT_SECONDS)
-        while True:
-            if self._is_cut_off:
-                raise DatabaseClosed
-            try:
-                raw = self.open()
-            except psycopg.OperationalError as error:
-                if self._refusal is not None or time.monotonic() > deadline:
-                    raise _unreachable(error) from error
-                time.sleep(0.2)
-            else:
-                with self._opened_lock:
-                    self._opened.add(raw)
-                if self.outage.state is DatabaseState.UNREACHABLE:
-                    self.outage.end()
-                pipeline = self._local.pipeline = Pipeline(raw)
-                return pipeline
+    def _open_again(self) -> Raw:
+        """Open a connection, which ends an outage of a server that was away."""
+        raw = self.open()
+        if self.outage.state is DatabaseState.UNREACHABLE:
+            self.outage.end()
+        return raw
 
 
 def try_lock(raw: Raw, key: int, *, shared: bool = False) -> bool:
@@ -447,12 +419,6 @@ def try_lock(raw: Raw, key: int, *, shared: bool = False) -> bool:
     function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
     row = raw.execute(f"SELECT {function}(%s)", (key,)).fetchone()
     return bool(row and row[0])
-
-
-def cut(raw: Raw) -> None:
-    """Shut a connection's socket down, so that a thread that waits for an answer gets an error."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as end:
-        end.shutdown(socket.SHUT_RDWR)
 
 
 def identity(conn: Connection) -> str:

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 import psycopg
 
-from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, cut, try_lock
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, try_lock
+from langgraph_runtime_sql.database.postgres.sessions import cut
 from langgraph_runtime_sql.errors import DatabaseIncomplete, DatabaseInUse, DatabaseOverloaded
 
 logger = logging.getLogger(__name__)

@@ -1,16 +1,18 @@
 """The stream of a run: subscribe before it exists, and follow it to its end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, request_context, runtime
+from langgraph_runtime_sql.database import outage
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, EventsLost
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOverloaded, EventsLost
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
@@ -25,7 +27,7 @@ from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads import long_values
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED, RunStatus
-from langgraph_runtime_sql.stopping import place
+from langgraph_runtime_sql.stopping import hand_over, place
 
 # The number of events that a run may be ahead of the database.
 MAX_UNSTORED = 5_000
@@ -67,13 +69,48 @@ class Stream:
             ignore_404: Whether this caller has created the run and its temporary thread. Both
                 may be deleted already.
 
-        If the database cannot be used for some seconds, the last event is an error with the run's id.
+        If the database cannot be used for too long, the response is handed over: its last event is
+        `resume`. A wait, which cannot be handed over, gets an error with the run's id as the last event.
 
         Raises:
             HTTPException: (404) a handler's filter hides the thread.
         """
-        modes = _modes(stream_mode)
-        run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
+        run = as_uuid(run_id, "run ID")
+        delivered = Stream._join(
+            run,
+            as_uuid(thread_id, "thread ID"),
+            stream_channel,
+            ctx,
+            modes=_modes(stream_mode),
+            after=parse_order(last_event_id),
+            ignore_404=ignore_404,
+            cancel_on_disconnect=cancel_on_disconnect,
+        )
+        try:
+            async with aclosing(outage.followed(delivered)) as events:
+                async for each in events:
+                    yield each
+        except (DatabaseOverloaded, DatabaseDamaged) as error:
+            said = _said(run, error)
+            if isinstance(error, DatabaseOverloaded):
+                await hand_over(said)
+            # The answer has begun, so it ends with the error.
+            body = {"error": type(error).__name__, "message": said, "run_id": str(run)}
+            yield b"error", json_codec.dumps(body).encode(), None
+
+    @staticmethod
+    async def _join(
+        run: UUID,
+        thread: UUID,
+        stream_channel: Subscription,
+        ctx: Any,
+        *,
+        modes: frozenset[str] | None,
+        after: Order | None,
+        ignore_404: bool,
+        cancel_on_disconnect: bool,
+    ) -> AsyncGenerator[Delivered, None]:
+        """Yield the events of `join`. At an outage, the run goes on."""
         is_admitted = False
         try:
             key = await _admitted(run, thread, stream_channel, ctx, may_be_gone=ignore_404)
@@ -81,7 +118,6 @@ class Stream:
             if key not in (None, stream_channel.key):
                 stream_channel.close()
                 stream_channel = await runtime.current().bus.followers.follow_run(key)
-            after = parse_order(last_event_id)
             if is_admitted:
                 events = _follow(run, thread, stream_channel, after, ignore_404)
             else:
@@ -94,12 +130,11 @@ class Stream:
                     yield event.name.encode(), event.data, event.id if with_id else None
             if ignore_404:
                 run_result.discard_soon(run, thread)
-        except (DatabaseOutage, DatabaseDamaged) as error:
-            # The answer has begun, so it ends with the error. The run goes on.
-            yield b"error", _outage(run, error), None
+        except (DatabaseOverloaded, DatabaseDamaged):
+            raise
         except BaseException:
             if cancel_on_disconnect and is_admitted and not _is_stopping():
-                _cancel_soon(run_id, thread_id)
+                _cancel_soon(run, thread)
             raise
         finally:
             stream_channel.close()
@@ -283,12 +318,11 @@ async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
     )
 
 
-def _outage(run_id: UUID, error: DatabaseOutage | DatabaseDamaged) -> bytes:
-    said = error.public
-    if isinstance(error, DatabaseOutage):
-        said += f" The run {run_id} is stored, and goes on when the database can be used: join it."
-    body = {"error": type(error).__name__, "message": said, "run_id": str(run_id)}
-    return json_codec.dumps(body).encode()
+def _said(run_id: UUID, error: DatabaseOverloaded | DatabaseDamaged) -> str:
+    if isinstance(error, DatabaseDamaged):
+        return error.public
+    goes_on = f"The run {run_id} is stored, and goes on when the database can be used: join it."
+    return f"{error.public} {goes_on}"
 
 
 def _not_found(run_id: UUID) -> Event:

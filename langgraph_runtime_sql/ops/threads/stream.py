@@ -1,14 +1,16 @@
 """The stream of a thread: the events of its current and future runs."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
 import orjson
 
 from langgraph_runtime_sql import json_codec, runtime
-from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOutage, EventsLost
+from langgraph_runtime_sql.database import outage
+from langgraph_runtime_sql.errors import DatabaseDamaged, DatabaseOverloaded, EventsLost
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
 from langgraph_runtime_sql.gate import reads
 from langgraph_runtime_sql.gate.operations import THREAD_READ
@@ -19,9 +21,12 @@ from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
 from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.stopping import hand_over
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
 Modes = frozenset[str]
+
+CONTINUE = "Runs go on when it can be used. Continue with this id, at this path."
 
 
 class Stream:
@@ -73,7 +78,7 @@ class Stream:
     @staticmethod
     async def events(
         thread_id: UUID, seen: cursor.Seen | None, visible: Visible | None = None
-    ) -> AsyncIterator[cursor.Begin | Event]:
+    ) -> AsyncGenerator[cursor.Begin | Event, None]:
         """Yield where the stream begins, then its events in order until the thread is deleted.
 
         Unlike `join`, the stream goes on after lost events: a loss event stands in their place.
@@ -122,12 +127,15 @@ async def _visible(thread_id: UUID, ctx: Any) -> Visible:
     return visible
 
 
-async def _until_outage(followed: AsyncIterator[Delivered]) -> AsyncIterator[Delivered]:
-    """Yield events. If the database cannot be used for some seconds, the last one is an error."""
+async def _until_outage(followed: AsyncGenerator[Delivered, None]) -> AsyncIterator[Delivered]:
+    """Yield events. If the database cannot be used for too long, hand the response over."""
     try:
-        async for each in followed:
-            yield each
-    except (DatabaseOutage, DatabaseDamaged) as error:
+        async with aclosing(outage.followed(followed)) as events:
+            async for each in events:
+                yield each
+    except (DatabaseOverloaded, DatabaseDamaged) as error:
+        if isinstance(error, DatabaseOverloaded):
+            await hand_over(f"{error.public} {CONTINUE}")
         body = {"error": type(error).__name__, "message": error.public}
         yield b"error", json_codec.dumps(body).encode(), None, None
 
@@ -140,7 +148,7 @@ async def _follow(
     visible: Visible | None,
     *,
     asked_at: int,
-) -> AsyncIterator[Delivered]:
+) -> AsyncGenerator[Delivered, None]:
     followers, key = runtime.current().bus.followers, await stream_access.key_of(thread_id)
     async with await followers.follow_thread(key, after, asked_at) as subscription:
         visible = await _visible(thread_id, ctx) if visible is None else visible
