@@ -10,6 +10,7 @@ decode them. A message with other than plain data is decoded and encoded as befo
 
 import marshal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import ormsgpack
@@ -25,6 +26,8 @@ Dumps = Callable[[Any], tuple[str, bytes]]
 
 # Shorter lists are encoded with what is around them.
 _FEW = 8
+# Messages that are looked up together.
+_TOGETHER = 128
 # marshal's version without references: equal content gives equal bytes.
 _VERSION = 2
 # Bytes of each memo, and what an entry takes beside its content.
@@ -69,7 +72,7 @@ def encoded(dumps: Dumps, checkpoint: Checkpoint) -> bytes:
     """Return the bytes of a checkpoint as `dumps` writes them, but of known messages without it."""
     values = checkpoint["channel_values"]
     known = {
-        name: [_known(dumps, message) for message in each]
+        name: ormsgpack.Fragment(_list(dumps, each))
         for name, each in values.items()
         if type(each) is list and len(each) >= _FEW and type(each[0]) in NUMBERS
     }
@@ -78,24 +81,53 @@ def encoded(dumps: Dumps, checkpoint: Checkpoint) -> bytes:
     return dumps({**checkpoint, "channel_values": {**values, **known}})[1]
 
 
-def _known(dumps: Dumps, message: Any) -> Any:
-    """Return a message of a list of a channel as finished msgpack, or as it is."""
-    number = NUMBERS.get(type(message))
-    if number is None:
-        return message
-    fields, extra = message.__dict__, message.__pydantic_extra__
+def _list(dumps: Dumps, messages: list[Any]) -> bytes:
+    """Return the msgpack of a list, most of which are messages."""
+    full = len(messages) - len(messages) % _TOGETHER
+    pieces = [_header(len(messages))]
+    for at in range(0, full, _TOGETHER):
+        pieces.append(_run(dumps, messages[at : at + _TOGETHER]))
+    pieces += [_one(dumps, each) for each in messages[full:]]
+    return b"".join(pieces)
+
+
+def _header(count: int) -> bytes:
+    """Return how msgpack begins a list of at least `_FEW` elements."""
+    if count < 16:
+        return bytes((0x90 | count,))
+    return b"\xdc" + count.to_bytes(2) if count < 2**16 else b"\xdd" + count.to_bytes(4)
+
+
+def _run(dumps: Dumps, messages: list[Any]) -> bytes:
+    """Return the msgpack of messages that stand together: one look-up for all of them."""
     try:
-        content = marshal.dumps((number, fields, extra), _VERSION)
-    except ValueError:
-        return message
+        parts = [(NUMBERS[type(m)], m.__dict__, m.__pydantic_extra__) for m in messages]
+        content = marshal.dumps(parts, _VERSION)
+    except (KeyError, ValueError):
+        return b"".join(_one(dumps, each) for each in messages)
     data = _encoded.get(content)
+    if data is None:
+        data = b"".join(_one(dumps, each) for each in messages)
+        if all(is_plain(list(each[1:]), SCALARS) for each in parts):
+            _encoded.put(content, data, len(content) + len(data) + ENTRY)
+    return data
+
+
+def _one(dumps: Dumps, message: Any) -> bytes:
+    """Return the msgpack of an element of a list of a channel."""
+    number, content = NUMBERS.get(type(message)), None
+    if number is not None:
+        fields, extra = message.__dict__, message.__pydantic_extra__
+        with suppress(ValueError):
+            content = marshal.dumps((number, fields, extra), _VERSION)
+    data = None if content is None else _encoded.get(content)
     if data is None:
         # As deep as it stands, for the limit of depth. A list of one element is one byte before it.
         data = dumps([[[message]]])[1][3:]
         # marshal writes arrays of bytes as bytes, so that equal content may be another message.
-        if is_plain([fields, extra], SCALARS):
+        if content is not None and is_plain([fields, extra], SCALARS):
             _encoded.put(content, data, len(content) + len(data) + ENTRY)
-    return ormsgpack.Fragment(data)
+    return data
 
 
 def _content(obj: Any) -> bytes | None:

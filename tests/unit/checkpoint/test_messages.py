@@ -11,7 +11,7 @@ from langchain_core import messages
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph_runtime_sql.checkpoint.messages import decoded, remembering
+from langgraph_runtime_sql.checkpoint.messages import decoded, encoded, remembering
 from langgraph_runtime_sql.memo import Memo
 
 STOCK = JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -129,3 +129,24 @@ def test_memo_stays_within_its_size_and_keeps_what_is_used() -> None:
     assert len(memo._young) + len(memo._old) <= 10
     memo.put(-1, "too large", 501)
     assert memo.get(-1) is None
+
+
+@given(
+    said=st.lists(some, min_size=8, max_size=12),
+    others=st.dictionaries(st.integers(0, 400), st.text() | st.none() | fields, max_size=2),
+    changed=st.integers(0, 400),
+)
+def test_a_long_list_is_encoded_as_the_serializer_does_it(
+    said: list[BaseMessage], others: dict[int, Any], changed: int
+) -> None:
+    """Also with other things in it, and after a message was changed in place."""
+    listed: list[Any] = [copy.copy(each) for _ in range(34) for each in said]
+    for at, each in others.items():
+        listed[1 + at % (len(listed) - 1)] = each
+    listed[0] = HumanMessage("first")
+    for _ in range(2):
+        wanted = STOCK.dumps_typed({"channel_values": {"messages": listed, "n": 1}})
+        checkpoint: Any = {"channel_values": {"messages": listed, "n": 1}}
+        assert encoded(STOCK.dumps_typed, checkpoint) == wanted[1]
+        if isinstance(message := listed[changed % len(listed)], BaseMessage):
+            message.content = "changed in place"
