@@ -49,6 +49,10 @@ class DevFiles:
         parts = (self.states.storage, self.states.writes, self.states.blobs)
         for part, name in zip(parts, _STATES, strict=True):
             part.update(_read(folder / name))  # type: ignore[attr-defined]  # three dictionaries
+        self._paths: dict[str, dict[tuple[str, str, str], str]] = defaultdict(dict)
+        for (thread_id, ns, checkpoint_id), writes in self.states.writes.items():
+            for task_id, _, _, path in writes.values():
+                self._paths[thread_id][ns, checkpoint_id, task_id] = path
         runs = Counter(run["status"] for run in self._ops.get("runs", []))
         unended = sum(runs[status] for status in _UNENDED)
         self.left_out = {"runs that have not ended": unended} if unended else {}
@@ -67,12 +71,7 @@ class DevFiles:
 
     def paths(self, thread_id: str) -> Mapping[tuple[str, str, str], str]:
         """Return the paths of a thread's tasks."""
-        return {
-            (ns, checkpoint_id, task_id): path
-            for (thread, ns, checkpoint_id), writes in self.states.writes.items()
-            if thread == thread_id
-            for task_id, _, _, path in writes.values()
-        }
+        return self._paths[thread_id]
 
     def items(self) -> Iterator[Item]:
         """Yield the items of the store."""

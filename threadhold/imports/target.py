@@ -162,15 +162,17 @@ class Target:
             "thread_id": str(thread_id),
             "checkpoint_ns": found.config["configurable"].get("checkpoint_ns") or "",
         }
-        at = {"configurable": place | ({"checkpoint_id": parent} if parent else {})}
-        metadata: Any = found.metadata or {}
-        self._saver.put(at, found.checkpoint, metadata, found.checkpoint["channel_versions"])  # type: ignore[arg-type]
         here: Any = {"configurable": {**place, "checkpoint_id": found.checkpoint["id"]}}
         writes: dict[str, list[tuple[str, Any]]] = {}
         for task_id, channel, value in found.pending_writes or ():
             writes.setdefault(task_id, []).append((channel, value))
+        # Before the checkpoint: one that is there after an interruption has its writes.
         for task_id, each in writes.items():
             self._saver.put_writes(here, each, task_id, paths.get(task_id, ""))
+        above: Any = {"configurable": place | ({"checkpoint_id": parent} if parent else {})}
+        metadata: Any = found.metadata or {}
+        versions = found.checkpoint["channel_versions"]
+        self._saver.put(above, found.checkpoint, metadata, versions)
 
     def finish_thread(self, thread_id: UUID, status: str, interrupts: Any, error: Any) -> None:
         """Copy the newest state of a thread into its row, with its status."""

@@ -1,9 +1,10 @@
 """`threadhold import` from langgraph's savers: the same states, once, and errors that say what to do."""
 
 import dataclasses
+import itertools
 import pickle
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from langgraph.types import Command, interrupt
 from langgraph_runtime_sql import migrations, process
 from langgraph_runtime_sql.checkpoint import Checkpointer
 from langgraph_runtime_sql.options import Options
-from langgraph_runtime_sql.progress import Progress, ignore
+from langgraph_runtime_sql.progress import ignore
 from langgraph_runtime_sql.tenancy.scope import label
 from tests.support import databases
 from threadhold.admin.beside import opened_beside_server
@@ -112,27 +113,39 @@ def url(path: Path) -> str:
     return databases.url(path)
 
 
-def bring(
-    address: str, url: str, show: Callable[[Progress], None] = ignore, **asked: Any
-) -> Report:
+def bring(address: str, url: str, **asked: Any) -> Report:
     plan = Plan(**{"graph_id": "echo", **asked})
     with opened(address) as source, opened_beside_server(url, plan.tenant_key) as database:
-        return run(source, Target(database), plan, show)
+        return run(source, Target(database), plan, ignore)
+
+
+class Cut(Exception):
+    """The import ends here."""
+
+
+@contextmanager
+def cut_at(name: str, number: int) -> Iterator[None]:
+    """Raise at a call of a method of the saver."""
+    calls, method = itertools.count(1), getattr(Checkpointer, name)
+
+    def called(*args: Any) -> Any:
+        if next(calls) == number:
+            raise Cut
+        return method(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpointer, name, called)
+        yield
 
 
 def test_every_state_is_the_one_that_the_saver_had(kept: str, url: str, path: Path) -> None:
-    class Cut(Exception):
-        """The import ends here."""
-
-    def cut(progress: Progress) -> None:
-        if progress.unit == "threads":
-            raise Cut
-
     assert bring(kept, url, is_dry_run=True).imported["threads"] == len(NAMES)
-    with pytest.raises(Cut):
-        bring(kept, url, cut)
+    # In the middle of a thread, and between a checkpoint and what was written onto it.
+    for name in ("put", "put_writes"):
+        with pytest.raises(Cut), cut_at(name, 2):
+            bring(kept, url)
     report = bring(kept, url)
-    assert (report.found["threads"], report.imported["threads"]) == (2, 1)
+    assert report.found["threads"] == len(NAMES)
     assert report.imported["store items"] == 1
     assert not +bring(kept, url).imported
     with opened(kept) as source, opened_beside_server(url):
