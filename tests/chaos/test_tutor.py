@@ -59,6 +59,12 @@ def thread_of(events: str) -> str:
     return str(json.loads(first.removeprefix("data: "))["thread_id"])
 
 
+def begin(school: Victim) -> None:
+    """Start the server, and wait until messages are checked in time: the first ones may not be."""
+    school.start()
+    school.await_(lambda: bool(corrections(school, lesson(school, WRONG))))
+
+
 def messages(school: Victim, thread: str) -> list[tuple[str, str]]:
     kept = school.get(f"/tutor/threads/{thread}/messages")["messages"]
     return [(each["role"], each["content"]) for each in kept]
@@ -70,12 +76,12 @@ def corrections(school: Victim, thread: str) -> list[str]:
 
 
 def test_lesson_continues_after_a_kill(school: Victim) -> None:
-    school.start()
+    begin(school)
     thread = lesson(school, WRONG)
     views = [f"/tutor/threads/{thread}/{what}" for what in ("messages", "corrections", "summary")]
     before = [school.get(view) for view in views]
     school.kill()
-    school.start()
+    begin(school)
     assert [school.get(view) for view in views] == before
     assert lesson(school, WRONG, thread_id=thread) == thread
     assert messages(school, thread) == [("user", WRONG), ("assistant", "Yes.")] * 2
@@ -84,7 +90,7 @@ def test_lesson_continues_after_a_kill(school: Victim) -> None:
 
 
 def test_interrupted_answer_is_given_once(school: Victim, endpoint: OpenAIServer) -> None:
-    school.start()
+    begin(school)
     thread = lesson(school, "Hello, I has a dog.")
     calls = len(asked(endpoint))
     gate = endpoint.gate()

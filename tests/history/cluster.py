@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -181,6 +182,15 @@ class Cluster:
             for server in self.servers:
                 while not await self._answers(http, server):
                     await asyncio.sleep(0.05)
+
+    async def serves(self, server: Server) -> None:
+        """Wait until a server answers, whatever it says, or has ended."""
+        async with asyncio.timeout(PATIENCE), httpx.AsyncClient(timeout=PATIENCE) as http:
+            while server.pid:
+                with suppress(httpx.TransportError):
+                    await http.get(f"{server.url}/ok")
+                    return
+                await asyncio.sleep(0.05)
 
     async def _answers(self, http: httpx.AsyncClient, server: Server) -> bool:
         if not server.pid:

@@ -89,7 +89,10 @@ class Nemesis:
             with self._recorder.operation("fault", 0, server.number, what=what) as pending:
                 await self._cluster.end(server, how)
                 await asyncio.sleep(pause)
-                await self._cluster.begin(server)
+                # A server that finds no Postgres at its start says so and ends, which is no death.
+                async with self._lock("postgres"):
+                    await self._cluster.begin(server)
+                    await self._cluster.serves(server)
                 pending.ok()
 
     async def kill(self) -> None:
