@@ -269,7 +269,7 @@ def test_every_internal_name_of_the_api_is_in_the_table() -> None:
 
 
 # What these modules add to objects of `langgraph_api`, and a method of each named tuple.
-OUR_ATTRIBUTES = {"_applied_seq", "_begins_at", "_begins_later", "_replace"}
+OUR_ATTRIBUTES = {"_applied_seq", "_begins_at", "_begins_later", "_handed_over", "_replace"}
 
 
 @pytest.mark.parametrize(
