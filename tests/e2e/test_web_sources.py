@@ -13,6 +13,7 @@ from tools import api_types
 pytestmark = [pytest.mark.only("sqlite"), pytest.mark.usefixtures("web_build")]
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("script", ["lint", "test"])
 def test_the_script_of_the_package_succeeds(script: str) -> None:
     done = subprocess.run(
@@ -20,7 +21,7 @@ def test_the_script_of_the_package_succeeds(script: str) -> None:
         cwd=WEB,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
