@@ -58,7 +58,7 @@ SUITES = (
             "--ignore=tests/test_prune_postgres.py",
         ),
         # Delta channels, interrupts and resuming: what a saver of its own gets wrong first.
-        short=("delta", "interrupt", "resume", "time_travel"),
+        short=("delta", "interrupt", "resume"),
     ),
     Suite("langgraph-prebuilt", ours=True),
     Suite("langgraph-sdk", ours=False),
