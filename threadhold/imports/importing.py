@@ -119,9 +119,10 @@ class _Importer:
             metadata = each.get("metadata") or {}
             if metadata.get("created_by") == "system" or self._is_nobodys("assistants", metadata):
                 continue
-            is_new = not self._target.has_assistant(each)
-            if is_new and not self._plan.is_dry_run:
-                self._target.add_assistant(each, versions, self._plan.added)
+            if self._plan.is_dry_run:
+                is_new = not self._target.has_assistant(each)
+            else:
+                is_new = self._target.add_assistant(each, versions, self._plan.added)
             self.report.add("assistants", imported=is_new)
             self._progress("assistants")
 
@@ -206,10 +207,11 @@ class _Importer:
         for each in self._source.crons():
             if self._is_nobodys("crons", each.get("metadata")):
                 continue
-            is_new = not self._target.has_cron(each)
             enabled = self._plan.enable_crons and bool(each.get("enabled", True))
-            if is_new and not self._plan.is_dry_run:
-                self._target.add_cron(each, self._plan.added, enabled=enabled)
+            if self._plan.is_dry_run:
+                is_new = not self._target.has_cron(each)
+            else:
+                is_new = self._target.add_cron(each, self._plan.added, enabled=enabled)
             self.report.add("crons", imported=is_new)
 
 

@@ -64,14 +64,18 @@ class Target:
 
     def add_assistant(
         self, given: Row, versions: Sequence[Row], metadata: Mapping[str, Any]
-    ) -> None:
-        """Create an assistant with its versions; the current one stays the current one."""
+    ) -> bool:
+        """Create an assistant with its versions; the current one stays the current one.
+
+        Returns:
+            False if it was there.
+        """
         key = UUID(str(given["assistant_id"]))
         ordered = sorted(versions, key=lambda version: version["version"]) or [given]
 
-        def fn(conn: Connection) -> None:
+        def fn(conn: Connection) -> bool:
             if assistant_rows.find(conn, key) is not None:
-                return
+                return False
             first, *later = (_fields(each, metadata) for each in ordered)
             row = assistant_rows.insert(
                 conn, key, {**first, "created_at": date_of(given["created_at"])}
@@ -84,19 +88,24 @@ class Target:
                 stored = assistant_rows.find_version(conn, key, numbers.index(current) + 1)
                 if stored is not None:
                     assistant_rows.make_current(conn, key, stored)
+            return True
 
-        self._database.write_sync(fn)
+        return self._database.write_sync(fn)
 
     def has_cron(self, given: Row) -> bool:
         """Return whether a cron is there."""
         key = UUID(str(given["cron_id"]))
         return self._database.read_sync(lambda conn: cron_rows.find(conn, key)) is not None
 
-    def add_cron(self, given: Row, metadata: Mapping[str, Any], *, enabled: bool) -> None:
-        """Create a cron. Its next run is the next one of its schedule from now on."""
+    def add_cron(self, given: Row, metadata: Mapping[str, Any], *, enabled: bool) -> bool:
+        """Create a cron. Its next run is the next one of its schedule from now on.
+
+        Returns:
+            False if it was there.
+        """
         thread = given.get("thread_id")
 
-        def fn(conn: Connection) -> None:
+        def fn(conn: Connection) -> bool:
             now = conn.now()
             row = {
                 "cron_id": UUID(str(given["cron_id"])),
@@ -115,10 +124,12 @@ class Target:
                 "created_at": date_of(given["created_at"]),
                 "updated_at": now,
             }
-            if cron_rows.find(conn, row["cron_id"]) is None:
-                cron_rows.insert(conn, row)
+            if cron_rows.find(conn, row["cron_id"]) is not None:
+                return False
+            cron_rows.insert(conn, row)
+            return True
 
-        self._database.write_sync(fn)
+        return self._database.write_sync(fn)
 
     # --- threads ---
 
