@@ -18,12 +18,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools import pythons
+from tools import pythons, uv
 from tools.neighbours import NEIGHBOURS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "floors"
-UV = str(Path(sys.executable).parent / "uv")
 # Seconds.
 RESOLVE, INSTALL, TESTS = 300, 600, 3600
 
@@ -39,17 +38,10 @@ PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "default::Deprec
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _WITH_EXTRAS = re.compile(r"[A-Za-z0-9._-]+(\[[^\]]*\])?")
-_AWAY = re.compile(
-    r"Failed to fetch|dns error|error sending request|Connection refused", re.IGNORECASE
-)
 
 
 class FloorsFailed(Exception):
-    """A step failed. The message has what it printed."""
-
-
-class NoIndex(FloorsFailed):
-    """No package index answers, so nothing was tried."""
+    """Tests failed. The message has what they printed."""
 
 
 def main(arguments: list[str]) -> int:
@@ -70,10 +62,10 @@ def main(arguments: list[str]) -> int:
                 run_tests(install(version, python, pins), short=short)
         for version in (oldest,) if short else (oldest, newest):
             resolve_neighbours(version, pythons.find(version))
-    except (FloorsFailed, pythons.PythonMissing) as error:
+    except (FloorsFailed, uv.UvFailed, pythons.PythonMissing) as error:
         print(f"floors: {error}", file=sys.stderr)
         # A check of a change must also end where there is no index.
-        return 0 if short and isinstance(error, NoIndex) else 1
+        return 0 if short and isinstance(error, uv.NoIndex) else 1
     return 0
 
 
@@ -115,11 +107,11 @@ def install(version: str, python: str, pins: Path) -> str:
     folder = FOLDER / version
     inside = str(folder / "bin" / "python")
     if not Path(inside).exists():
-        _uv(INSTALL, "venv", "--quiet", "--python", python, str(folder))
-    _uv(INSTALL, "pip", "sync", "--quiet", "--python", inside, str(pins))
+        uv.run(FOLDER, INSTALL, "venv", "--quiet", "--python", python, str(folder))
+    uv.run(FOLDER, INSTALL, "pip", "sync", "--quiet", "--python", inside, str(pins))
     # Built apart: setuptools needs a newer `packaging` than the library.
     editable = ("--no-deps", "--editable", str(ROOT))
-    _uv(INSTALL, "pip", "install", "--quiet", "--python", inside, *editable)
+    uv.run(FOLDER, INSTALL, "pip", "install", "--quiet", "--python", inside, *editable)
     return inside
 
 
@@ -145,7 +137,7 @@ def resolve_neighbours(version: str, python: str) -> None:
     """Resolve the library with each neighbour.
 
     Raises:
-        FloorsFailed: they cannot be installed together.
+        UvFailed: they cannot be installed together.
     """
     library, _ = project()
 
@@ -167,27 +159,8 @@ def _compile(version: str, python: str, name: str, wanted: list[str], *options: 
     target.unlink(missing_ok=True)
     plain = ("--quiet", "--no-header", "--no-annotate")
     made = ("--python", python, "--output-file", str(target))
-    _uv(RESOLVE, "pip", "compile", str(source), *plain, *made, *options)
+    uv.run(FOLDER, RESOLVE, "pip", "compile", str(source), *plain, *made, *options)
     return target
-
-
-def _uv(seconds: float, *arguments: str) -> None:
-    try:
-        done = subprocess.run(
-            [UV, *arguments],
-            cwd=FOLDER,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise FloorsFailed(f"uv {' '.join(arguments)} took longer than {seconds:.0f} s") from error
-    if done.returncode:
-        said = f"uv {' '.join(arguments)} failed:\n{done.stderr[-4000:]}"
-        if _AWAY.search(done.stderr):
-            raise NoIndex(f"no package index answers, so nothing was tried.\n{said}")
-        raise FloorsFailed(said)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.support import databases
 from tests.upstream import scripts, suites
 from tests.upstream.suites import SUITES, NoSources, Suite
+from tools import uv
 
 SOMETIMES = "sometimes "
 
@@ -33,7 +34,7 @@ def main() -> None:
             continue
         try:
             failed = dict(_failures(suite, more, asked.short, asked.database))
-        except NoSources as error:
+        except (NoSources, uv.NoIndex) as error:
             print(f"There are no sources of {suite.package} to test with. {error}")
             continue
         print(f"{suite.package} {suites.locked(suite.package)}: {len(failed)} fail", flush=True)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import uv
+
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / "upstream"
 HERE = Path(__file__).parent
@@ -27,8 +29,8 @@ SETTINGS = {
 }
 # Names the database for the savers (`threadhold_savers.py`).
 TEMPLATE = "THREADHOLD_TESTS_TEMPLATE"
-# Seconds for all tests of a suite.
-PATIENCE = 3600
+# Seconds for all tests of a suite, and for an installation.
+PATIENCE, INSTALL = 3600, 600
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def environment() -> Path:
     """Make the environment with what is locked and what their tests need. Return its interpreter.
 
     Raises:
-        NoSources: There is no index, or it does not have something.
+        UvFailed: There is no index (`NoIndex`), or it does not have something.
     """
     folder = CACHE / "env"
     python, mark = folder / "bin" / "python", folder / "made"
@@ -117,19 +119,12 @@ def environment() -> Path:
     CACHE.mkdir(parents=True, exist_ok=True)
     listed = CACHE / "requirements.txt"
     listed.write_text(f"{pins}\n")
-    _uv("venv", "--quiet", "--clear", str(folder))
+    uv.run(CACHE, INSTALL, "venv", "--quiet", "--clear", str(folder))
     install = ("pip", "install", "--quiet", "--python", str(python))
-    _uv(*install, "--no-deps", "--requirement", str(listed))
-    _uv(*install, *MORE)
+    uv.run(CACHE, INSTALL, *install, "--no-deps", "--requirement", str(listed))
+    uv.run(CACHE, INSTALL, *install, *MORE)
     mark.write_text(pins)
     return python
-
-
-def _uv(*arguments: str) -> None:
-    command = [sys.executable, "-m", "uv", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NoSources(done.stderr.strip()[-500:])
 
 
 def run(

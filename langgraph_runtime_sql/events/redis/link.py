@@ -61,17 +61,20 @@ class Link:
 
     # --- connections
 
-    def client(self, *, answer_seconds: float | None) -> Redis:
-        """Create a client, which connects at its first command."""
+    def client(self) -> Redis:
+        """Create a client, which connects at its first command, and never again by itself.
+
+        Connections that the client mended would be mended by each task that uses them, at the same
+        time, and one task would read the answers to another.
+        """
         # Unix sockets do not have this option.
         options = {} if is_local(self.url) else {"socket_keepalive": True}
         made: Redis = redis_client.from_url(
             self.url,
             socket_connect_timeout=self.seconds,
-            socket_timeout=answer_seconds,
+            socket_timeout=self.seconds,
             **options,
-            # The users retry themselves.
-            retry=Retry(NoBackoff(), 0),
+            retry=Retry(NoBackoff(), 0, supported_errors=()),
         )
         self._clients.append(made)
         return made
@@ -79,7 +82,7 @@ class Link:
     def commands(self) -> Redis:
         """Return the client for commands with an immediate answer."""
         if self._commands is None:
-            self._commands = self.client(answer_seconds=self.seconds)
+            self._commands = self.client()
         return self._commands
 
     async def look(self) -> None:
@@ -90,7 +93,7 @@ class Link:
         """
         try:
             async with asyncio.timeout(min(LOOK_SECONDS, self.seconds)):
-                await refuse(self.client(answer_seconds=self.seconds), self.url)
+                await refuse(self.client(), self.url)
         except FAILURES as error:
             # The users log the failure.
             logger.debug("Redis check failed: %r", error)

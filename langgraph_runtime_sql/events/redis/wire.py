@@ -157,7 +157,7 @@ class RedisWire:
         """Receive the events of a thread from now on."""
         self._followed.add(topic)
         if self._pubsub is not None:
-            # A lost connection subscribes again. uvloop raises RuntimeError for a closed one.
+            # The next connection subscribes to it. uvloop raises RuntimeError for a closed one.
             with suppress(*FAILURES, RuntimeError):
                 await self._pubsub.subscribe(self._channel(topic))
 
@@ -169,19 +169,21 @@ class RedisWire:
                 await self._pubsub.unsubscribe(self._channel(topic))
 
     async def _listen(self) -> None:
-        client = self.link.client(answer_seconds=None)
+        client = self.link.client()
         while True:
             pubsub: Any = client.pubsub()
             try:
-                channels = [self.link.channel("all"), *map(self._channel, self._followed)]
-                await pubsub.subscribe(*channels)
+                await pubsub.subscribe(self.link.channel("all"))
+                # Threads that are followed from here on subscribe themselves.
                 self._pubsub = pubsub
+                if self._followed:
+                    await pubsub.subscribe(*map(self._channel, self._followed))
                 self._connected()
                 await self._receive_all(pubsub)
             except FAILURES as error:
+                self._pubsub = None
                 await self.link.failed("listener", error)
             finally:
-                self._pubsub = None
                 with suppress(*FAILURES):
                     await pubsub.aclose()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import floors, pythons
+from tools import floors, pythons, uv
 
 PROJECT = tomllib.loads((floors.ROOT / "pyproject.toml").read_text())["project"]
 
@@ -40,5 +40,5 @@ def test_without_an_index_it_fails_and_says_so(
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    with pytest.raises(floors.FloorsFailed, match="no package index answers"):
+    with pytest.raises(uv.NoIndex, match="no package index answers"):
         floors.resolve_neighbours(version, sys.executable)
