@@ -25,7 +25,7 @@ def examine(url: str, prefix: str | None) -> list[Finding]:
 
 async def _examine(url: str, prefix: str) -> list[Finding]:
     link = Link(url, prefix, seconds=TIMEOUT_SECONDS)
-    client = link.client(answer_seconds=TIMEOUT_SECONDS)
+    client = link.client()
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await refuse(client, url)

@@ -6,6 +6,7 @@ asks for HTML, gets the page.
 
 import html
 from collections.abc import Awaitable, Callable
+from mimetypes import guess_type
 from pathlib import Path
 
 from starlette.requests import Request
@@ -21,6 +22,8 @@ _POLICY = (
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
+# Made by the build, smallest first.
+_SUFFIXES = {"br": ".br", "gzip": ".gz"}
 # The script that other pages load, by a name that does not change.
 _EMBEDDED = ("embed.js",)
 _HEADERS = {
@@ -78,6 +81,7 @@ def _asset(build: Path) -> Callable[[Request], Awaitable[Response]]:
         path = (folder / request.path_params["name"]).resolve()
         if path.parent != folder or not path.is_file():
             return Response(status_code=404)
+        encoding = _encoding(request.headers.get("accept-encoding", ""), path)
         # Other names contain a hash of the content.
         is_fixed = path.name in _EMBEDDED
         caching = "no-cache" if is_fixed else "public, max-age=31536000, immutable"
@@ -85,9 +89,31 @@ def _asset(build: Path) -> Callable[[Request], Awaitable[Response]]:
         if path.suffix in (".js", ".css"):
             # Modules of another origin need it. The files are the same for everybody.
             headers["access-control-allow-origin"] = "*"
-        return FileResponse(path, headers={**_HEADERS, **headers})
+        if encoding is not None:
+            headers["content-encoding"] = encoding
+        headers["vary"] = "Accept-Encoding"
+        sent = path.with_name(path.name + _SUFFIXES.get(encoding or "", ""))
+        media_type = guess_type(path.name)[0]
+        return FileResponse(sent, media_type=media_type, headers={**_HEADERS, **headers})
 
     return asset
+
+
+def _encoding(accepted: str, path: Path) -> str | None:
+    """Return the first encoding in which the build has a file and which a client accepts."""
+    weights = (each.partition(";") for each in accepted.lower().split(","))
+    names = {name.strip() for name, _, weight in weights if not _is_zero(weight)}
+    found = (
+        name
+        for name, suffix in _SUFFIXES.items()
+        if name in names and path.with_name(path.name + suffix).is_file()
+    )
+    return next(found, None)
+
+
+def _is_zero(weight: str) -> bool:
+    """Return whether a weight of RFC 9110 excludes its encoding."""
+    return weight.replace(" ", "").rstrip("0.") == "q="
 
 
 def _wants_html(scope: Scope) -> bool:

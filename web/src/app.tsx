@@ -5,6 +5,7 @@ import { Conversation } from "./conversation";
 import { keepDraft } from "./drafts";
 import { language, languages, setLanguage, t, type Language } from "./i18n";
 import { Icon } from "./icon";
+import { newId } from "./ids";
 import { Inbox } from "./inbox";
 import { usePolling } from "./polling";
 import { explain } from "./problems";
@@ -97,7 +98,7 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
   }, [lang, title]);
   const begin = async (id: string, assistant: string, text: string) => {
     if (text !== "") {
-      const message = { type: "human", content: text, id: crypto.randomUUID() };
+      const message = { type: "human", content: text, id: newId() };
       // A text that the server refuses is in the box of the new conversation.
       await api.startRun(id, assistant, { messages: [message] }).catch(() => keepDraft(id, text));
     }

@@ -78,7 +78,7 @@ export function Conversation({ threadId, graph, name, onChange, onStarted }: Pro
       </Transcript>
       <div className="below">
         <Notice state={state} threadId={threadId} graph={graph} />
-        <Pending runs={(server?.active ?? []).filter((run) => run.status === "pending")} onCancel={state.withdraw} />
+        <Pending runs={state.queued} onCancel={state.withdraw} />
         <Composer
           place={threadId}
           onSend={state.say}

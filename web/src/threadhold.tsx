@@ -4,6 +4,7 @@ import * as api from "./api";
 import { Composer } from "./composer";
 import { Conversation } from "./conversation";
 import { t } from "./i18n";
+import { newId } from "./ids";
 import { explain } from "./problems";
 import { setEmbedder } from "./route";
 
@@ -38,7 +39,7 @@ export function Threadhold({ assistant, server, token, thread: given }: Props) {
   }, [server, token]);
   /** Open a conversation, and send a text in it unless it is empty. */
   const open = async (id: string, text: string): Promise<void> => {
-    const message = { type: "human", content: text, id: crypto.randomUUID() };
+    const message = { type: "human", content: text, id: newId() };
     if (text !== "") await api.startRun(id, assistant, { messages: [message] });
     sessionStorage.setItem(place, id);
     setThread(id);

@@ -42,6 +42,8 @@ export function Transcript(props: Props) {
   const end = useRef<HTMLDivElement>(null);
   const below = useRef<HTMLDivElement>(null);
   const isFollowing = useRef(true);
+  // Where the view was, in pixels from the top.
+  const seen = useRef(0);
   const [isAway, setAway] = useState(false);
   const keys = useMemo(() => messages.map((each) => each.id), [messages]);
   const shown = useSlice(keys, ASSUMED, scroller, list);
@@ -54,8 +56,11 @@ export function Transcript(props: Props) {
     return end.current.getBoundingClientRect().top - (box.getBoundingClientRect().bottom - room);
   }, []);
   const toEnd = useCallback(() => {
+    const box = scroller.current;
+    if (box === null) return;
     isFollowing.current = true;
-    scroller.current?.scrollBy({ top: gap() });
+    box.scrollBy({ top: gap() });
+    seen.current = box.scrollTop;
   }, [gap]);
 
   useEffect(() => {
@@ -86,7 +91,12 @@ export function Transcript(props: Props) {
       onScroll={(event) => {
         const box = event.currentTarget;
         const left = gap();
-        isFollowing.current = left < AT_END && (left > -AT_END || box.scrollTop === 0);
+        const hasGoneDown = box.scrollTop > seen.current;
+        // Content that shrinks moves the view up too, but only to where it ends.
+        const hasGoneUp = box.scrollTop < seen.current && box.scrollTop < box.scrollHeight - box.clientHeight - 1;
+        if (Math.abs(left) < AT_END) isFollowing.current = true;
+        else if (hasGoneUp || (hasGoneDown && left < 0)) isFollowing.current = false;
+        seen.current = box.scrollTop;
         setAway(left > box.clientHeight);
       }}
     >

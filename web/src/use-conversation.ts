@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as api from "./api";
 import type { Fields, Run } from "./api";
 import { messagesOf, places, type Place } from "./branches";
+import { newId } from "./ids";
 import type { MessageActions } from "./message";
 import { inputOf } from "./pending";
 import { usePolling, useVisible } from "./polling";
@@ -30,6 +31,12 @@ interface Server {
   history: api.State[];
 }
 
+/** A message of the person, from Enter until the stream has it. */
+interface Sent {
+  message: Fields;
+  isAccepted: boolean;
+}
+
 export interface Conversation {
   server: Server | null;
   messages: Shown[];
@@ -41,6 +48,8 @@ export interface Conversation {
   places: Map<string, Place>;
   actions: MessageActions;
   questions: api.Interrupt[];
+  /** Runs that wait for others, oldest first. */
+  queued: Run[];
   isLoading: boolean;
   isBusy: boolean;
   isReadOnly: boolean;
@@ -57,11 +66,11 @@ export interface Conversation {
 export function useConversation(threadId: string, graph: string, onChange: () => Promise<void>): Conversation {
   const [server, setServer] = useState<Server | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
-  const [outbox, setOutbox] = useState<Fields[]>([]);
+  const [outbox, setOutbox] = useState<Sent[]>([]);
   const [leaf, setLeaf] = useState<string | null>(null);
   // What a stopped run has written: the state of the thread has it not.
   const [stopped, setStopped] = useState<{ run: string; messages: Shown[] } | null>(null);
-  const { stream, live, kept, follow } = useLive(threadId, graph);
+  const { stream, live, follow } = useLive(threadId, graph);
   const { isLoading, isThreadLoading } = stream;
   const latest = useRef({ stream, live, server });
   useEffect(() => {
@@ -120,7 +129,7 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
   }, [isLoading, isThreadLoading, onChange, refresh]);
 
   const active = useMemo(() => server?.active ?? [], [server]);
-  const isBusy = isLoading || active.length > 0 || outbox.length > 0;
+  const isBusy = isLoading || active.length > 0 || outbox.some((each) => !each.isAccepted);
   usePolling(refresh, isBusy || problem !== null ? BUSY_MS : IDLE_MS);
 
   const attempt = useCallback(
@@ -144,14 +153,16 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
     (input: Fields | null, from?: string | null): Promise<boolean> =>
       attempt(async () => {
         const messages = (input?.messages ?? []) as Fields[];
-        setOutbox((old) => [...old, ...messages]);
+        setOutbox((old) => [...old, ...messages.map((message) => ({ message, isAccepted: false }))]);
         try {
           await api.startRun(threadId, graph, input, from);
-          setLeaf(null);
-          await refresh();
-        } finally {
-          setOutbox((old) => old.filter((each) => !messages.includes(each)));
+        } catch (error) {
+          setOutbox((old) => old.filter((each) => !messages.includes(each.message)));
+          throw error;
         }
+        setLeaf(null);
+        await refresh();
+        setOutbox((old) => old.map((each) => (messages.includes(each.message) ? { ...each, isAccepted: true } : each)));
       }),
     [attempt, graph, refresh, threadId],
   );
@@ -171,7 +182,7 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
     async (text: string, files: Fields[] = []): Promise<boolean> => {
       const question = questions[0];
       if (question !== undefined) return answer(question.id, text);
-      const id = refused.current?.text === text ? refused.current.id : crypto.randomUUID();
+      const id = refused.current?.text === text ? refused.current.id : newId();
       const isAgain = refused.current?.id === id;
       refused.current = null;
       const content = files.length === 0 ? text : [{ type: "text", text }, ...files];
@@ -188,7 +199,7 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
   const actions = useMemo<MessageActions>(
     () => ({
       edit: (id, text) => {
-        const message = { type: "human", content: text, id: crypto.randomUUID() };
+        const message = { type: "human", content: text, id: newId() };
         return start({ messages: [message] }, where.get(id)?.parent);
       },
       repeat: (id) => void start(null, where.get(id)?.parent),
@@ -202,18 +213,27 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
     () => new Map((history?.[0] === undefined ? [] : messagesOf(history[0])).map((each) => [String(each.id), each])),
     [history],
   );
-  const isWaiting = isThreadLoading && live.length === 0;
+  // The run of a message that was just sent to a thread at rest begins at once.
+  const queued = useMemo(() => {
+    const sent = new Set(outbox.map((each) => each.message.id));
+    const pending = active.filter((run) => run.status === "pending");
+    const isNext = pending.length === active.length && pending.slice(0, 1).flatMap(inputOf).some((each) => sent.has(each.id));
+    return isNext ? pending.slice(1) : pending;
+  }, [active, outbox]);
+  useEffect(() => {
+    const known = new Set(live.map((each) => each.id));
+    setOutbox((old) => without(old, known));
+  }, [live]);
   const messages = useMemo(() => {
     if (branch !== undefined) return messagesOf(branch).map(shown).filter(isVisible);
-    const found = isWaiting ? [...kept] : [...live];
+    const found = [...live];
     if (stopped !== null && stopped.run === server?.runs[0]?.run_id) add(found, stopped.messages);
     // Messages of the person that no state has yet: on their way, or of the run that has just begun.
-    const running = active.filter((run) => run.status === "running");
-    const queued = new Set(active.filter((run) => run.status === "pending").flatMap(inputOf).map((each) => each.id));
-    add(found, running.flatMap(inputOf).map(shown));
-    add(found, outbox.filter((each) => !queued.has(each.id)).map(shown));
+    const waiting = new Set(queued.flatMap(inputOf).map((each) => each.id));
+    add(found, active.filter((run) => !queued.includes(run)).flatMap(inputOf).map(shown));
+    add(found, outbox.map((each) => each.message).filter((each) => !waiting.has(each.id)).map(shown));
     return found.filter(isVisible);
-  }, [active, branch, isWaiting, kept, live, outbox, server, stopped]);
+  }, [active, branch, live, outbox, queued, server, stopped]);
 
   const error = problem ?? (isLost(stream.error) || isBusy ? null : stream.error);
   return {
@@ -225,6 +245,7 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
     places: where,
     actions,
     questions,
+    queued,
     isLoading: server === null && messages.length === 0,
     isBusy,
     isReadOnly: (server !== null && isClosed(server.thread)) || isLocked(error),
@@ -241,13 +262,23 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
         }
         follow();
       }),
-    withdraw: (run) => void attempt(() => api.cancel(threadId, run.run_id)),
+    withdraw: (run) =>
+      void attempt(async () => {
+        await api.cancel(threadId, run.run_id);
+        setOutbox((old) => without(old, new Set(inputOf(run).map((each) => String(each.id)))));
+      }),
     reconnect: () => {
       setProblem(null);
       follow();
       void refresh();
     },
   };
+}
+
+/** Return the accepted messages that are not among those with these ids, and all others. */
+function without(sent: Sent[], ids: Set<string>): Sent[] {
+  const left = sent.filter((each) => !each.isAccepted || !ids.has(String(each.message.id)));
+  return left.length === sent.length ? sent : left;
 }
 
 /** Add the messages to a list that it has not. */
@@ -285,6 +316,8 @@ function useLive(threadId: string, graph: string) {
     callerOptions,
   });
   const live = useMemo(() => stream.messages.map(shown), [stream.messages]);
+  // While the hook reads the thread again, it has no state. What it had stays in the view.
+  const isEmptied = live.length === 0 && !Array.isArray(stream.values.messages);
   const latest = useRef(live);
   useEffect(() => {
     if (live.length > 0) latest.current = live;
@@ -296,5 +329,5 @@ function useLive(threadId: string, graph: string) {
   useEffect(() => {
     if (!isVisible) setKept(latest.current);
   }, [isVisible]);
-  return { stream, live: isVisible ? live : kept, kept, follow };
+  return { stream, live: isVisible && !isEmptied ? live : kept, follow };
 }

@@ -1,5 +1,6 @@
 """The routes of the web app, and its build without Node."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,35 @@ def test_only_files_of_the_build_are_served(built: Path) -> None:
     assert "immutable" in asset.headers["cache-control"]
     for name in ("..%2Findex.html", "%2e%2e%2f%2e%2e%2fsecret", "none.js", "."):
         assert client.get(f"/assets/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [
+        ("gzip, deflate, br", "br"),
+        ("GZIP", "gzip"),
+        ("br;q=0, gzip;q=0.5", "gzip"),
+        ("br ; q=0.000, gzip; q=0", None),
+        ("identity", None),
+        ("", None),
+    ],
+)
+def test_a_file_is_sent_in_an_encoding_that_the_client_accepts(
+    built: Path, accepted: str, encoding: str | None
+) -> None:
+    text = "one, and the same, " * 99
+    (built / "assets" / "b.js").write_text(text)
+    (built / "assets" / "b.js.gz").write_bytes(gzip.compress(text.encode()))
+    (built / "assets" / "b.js.br").write_bytes(b"smaller")
+    with make_client(built).stream(
+        "GET", "/assets/b.js", headers={"accept-encoding": accepted}
+    ) as answer:
+        sent = b"".join(answer.iter_raw())
+    assert answer.headers.get("content-encoding") == encoding
+    assert answer.headers["vary"] == "Accept-Encoding"
+    assert answer.headers["content-type"].startswith("text/javascript")
+    expected = {"br": b"smaller", "gzip": (built / "assets" / "b.js.gz").read_bytes()}
+    assert sent == expected.get(encoding or "", text.encode())
 
 
 def test_without_a_build_the_page_says_what_is_missing(tmp_path: Path) -> None:

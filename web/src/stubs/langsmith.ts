@@ -9,4 +9,4 @@ export const convertToDottedOrderFormat = (): never => {
 };
 export const getDefaultProjectName = (): string => "default";
 export const overrideFetchImplementation = (): void => undefined;
-export const uuid7 = (): string => crypto.randomUUID();
+export { v7 as uuid7 } from "uuid";

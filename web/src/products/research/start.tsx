@@ -1,6 +1,7 @@
 // The question of a new project.
 import { useRef, useState } from "react";
 import * as api from "../../api";
+import { newId } from "../../ids";
 import { explain } from "../../problems";
 import type { StartProps } from "../props";
 import * as client from "./client";
@@ -15,7 +16,7 @@ export default function Start({ assistant, onStarted }: StartProps) {
   const [isStarting, setStarting] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   // One id for one question: a repeated request starts nothing twice.
-  const id = useRef(crypto.randomUUID());
+  const id = useRef(newId());
   const begin = async () => {
     const asked = question.trim();
     if (asked === "" || isStarting) return;
@@ -51,7 +52,7 @@ export default function Start({ assistant, onStarted }: StartProps) {
           placeholder={w("example")}
           onChange={(event) => {
             setQuestion(event.target.value);
-            id.current = crypto.randomUUID();
+            id.current = newId();
           }}
           onKeyDown={(event) => {
             if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
