@@ -20,7 +20,7 @@ from my_agent.chat import tables as _chat  # noqa: F401
 from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
 from my_agent.tables import metadata
 from my_agent.tables import tables as graph_tables
-from tests.package.environment import Environment, asked
+from tests.package.environment import Environment, asked, free_port
 from tests.support import databases, redis
 from tests.support.layouts import make_project, names
 from tools import release
@@ -92,7 +92,8 @@ def serve_new_project(clean: Environment, folder: Path) -> None:
     """From an empty folder: `threadhold init demo`, its test, and a run through HTTP."""
     empty = folder / "empty"
     empty.mkdir()
-    nothing = clean.run("threadhold", "serve", folder=empty)
+    # Another server may have the usual port.
+    nothing = clean.run("threadhold", "serve", "--port", str(free_port()), folder=empty)
     check(nothing.returncode == 1 and "threadhold init" in nothing.stdout, nothing.stdout)
     check(not list(empty.iterdir()), "serving nothing has left files")
     made = clean.run("threadhold", "init", "demo", folder=empty)

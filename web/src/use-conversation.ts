@@ -101,6 +101,11 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
       if (look < looks.current.shown) return;
       looks.current.shown = look;
       setServer((before) => ({ thread, active, runs, history: read ?? before?.history ?? [] }));
+      if (read !== null) {
+        // What no state has is of a run that was withdrawn elsewhere.
+        const known = new Set(messagesOf(read[0]).map((each) => each.id));
+        setOutbox((old) => old.filter((each) => !each.isAccepted || known.has(each.message.id)));
+      }
       setProblem((before: unknown) => (isOffline(before) ? null : before));
       const { isLoading, isThreadLoading, error } = latest.current.stream;
       if (isThreadLoading) return;
