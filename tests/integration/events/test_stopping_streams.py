@@ -407,6 +407,9 @@ async def test_a_rolling_restart_loses_and_repeats_nothing(start: Started) -> No
                     await asyncio.sleep(0.05)
                 # The load balancer sends no new connections to a process that stops.
                 balancer.ports.remove(int(server.url.rpartition(":")[2]))
+                # The process has accepted the connections before this one.
+                async with httpx.AsyncClient() as http:
+                    assert (await http.get(f"{server.url}/ok", timeout=60)).status_code == 200
                 server.process.send_signal(signal.SIGTERM)
                 assert await ended(server) in (0, -signal.SIGTERM)
                 servers[at] = new = await start("30")
