@@ -7,6 +7,7 @@ import pytest
 from tests.support.browser import Page
 from tests.support.processes import Running
 from tests.support.served import client
+from tests.support.web_app import store_conversation
 
 # The page is the same on both databases.
 pytestmark = pytest.mark.only("sqlite")
@@ -44,15 +45,7 @@ FEW = 60
 
 
 async def test_a_thousand_messages_render_only_those_in_view(page: Page, server: Running) -> None:
-    messages = [
-        {"type": "human" if i % 2 == 0 else "ai", "content": f"message {i}. " * 9, "id": f"m{i}"}
-        for i in range(1000)
-    ]
-    async with client(server) as api:
-        thread = await api.thread(graph_id="chat", title="Long")
-        run = await api.run(thread, "chat", {"messages": messages[:1]})
-        await api.ended(thread, run)
-        await api.post(f"/threads/{thread}/state", {"values": {"messages": messages}})
+    thread = await store_conversation(server, [f"message {i}. " * 9 for i in range(1000)])
     await page.visit(server, f"?assistant=chat&thread={thread}")
     await page.until("message 999.")
     rendered = 'return page.locator(".message").count()'

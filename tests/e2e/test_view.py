@@ -9,7 +9,7 @@ from tests.support.browser import Page
 from tests.support.openai_replies import say
 from tests.support.openai_server import OpenAIServer
 from tests.support.processes import Running
-from tests.support.served import client
+from tests.support.web_app import store_conversation
 
 pytestmark = pytest.mark.only("sqlite")
 
@@ -73,15 +73,7 @@ async def test_own_message_is_in_view_after_each_send(
 async def test_a_long_conversation_opens_at_its_end(
     page: Page, server: Running, width: int
 ) -> None:
-    messages = [
-        {"type": ("human", "ai")[i % 2], "content": f"{PARAGRAPHS} Part {i}.", "id": f"m{i}"}
-        for i in range(300)
-    ]
-    async with client(server) as api:
-        thread = await api.thread(graph_id="chat", title="Long")
-        run = await api.run(thread, "chat", {"messages": messages[:1]})
-        await api.ended(thread, run)
-        await api.post(f"/threads/{thread}/state", {"values": {"messages": messages}})
+    thread = await store_conversation(server, [f"{PARAGRAPHS} Part {i}." for i in range(300)])
     await page.fresh(viewport={"width": width, "height": 700})
     await page.visit(server, f"?assistant=chat&thread={thread}")
     await page.until("Part 299.")

@@ -16,6 +16,7 @@ from tests.support.processes import (
     running,
     threadhold,
 )
+from tests.support.served import client
 from tests.support.tutor import NO_MODEL, of_endpoint
 
 ANSWER = " ".join(f"w{i}" for i in range(60))
@@ -38,6 +39,20 @@ def write_config(folder: Path, **http: object) -> Path:
     path = folder / "langgraph.json"
     path.write_text(json.dumps(config))
     return path
+
+
+async def store_conversation(server: Running, texts: list[str]) -> str:
+    """Store messages `m0`, `m1`, ... of a person and the graph `chat` in turn, and return their thread."""
+    messages = [
+        {"type": ("human", "ai")[i % 2], "content": text, "id": f"m{i}"}
+        for i, text in enumerate(texts)
+    ]
+    async with client(server) as api:
+        thread = await api.thread(graph_id="chat", title="Long")
+        run = await api.run(thread, "chat", {"messages": messages[:1]})
+        await api.ended(thread, run)
+        await api.post(f"/threads/{thread}/state", {"values": {"messages": messages}})
+    return thread
 
 
 def model_environment(endpoint: OpenAIServer) -> dict[str, str]:
