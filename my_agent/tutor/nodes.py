@@ -100,7 +100,8 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     failed run therefore stays unanswered, and the next run corrects it.
     """
     context = _context(runtime)
-    configured = TutorSettings.from_environment().correction_model
+    settings = TutorSettings.from_environment()
+    configured = settings.correction_model
     if configured and context.correction_model in (None, configured):
         name: str | None = configured
         model = await asyncio.to_thread(chat_model, configured)
@@ -111,7 +112,7 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     before = _previous_answer(state["messages"], len(waiting))
     slots = asyncio.Semaphore(MAX_CONCURRENT)
     tenant = _tenant()
-    until = asyncio.get_running_loop().time() + turns.SECONDS
+    until = asyncio.get_running_loop().time() + settings.check_seconds
 
     async def limited(message: HumanMessage) -> tuple[HumanMessage, Correction | None]:
         if practice.wish(str(message.text)) is not None:

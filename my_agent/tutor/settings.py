@@ -29,6 +29,12 @@ class TutorSettings(EnvironmentSettings):
         description="Maximum length of a conversation that the model reads, in characters",
     )
 
+    check_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="Maximum time of a run's checks without the model, with their waits for other "
+        "tenants, in seconds",
+    )
     review_seconds: float = Field(
         default=30.0,
         gt=0,

@@ -15,8 +15,6 @@ from my_agent.tutor.corrections import Issue
 
 # Characters of a piece: some ten milliseconds, also with many mistakes.
 PIECE = 1000
-# Seconds that the checks of one run may take, with their waits for other tenants.
-SECONDS = 10.0
 _END = re.compile(r"[.!?\n]\s+|\s+")
 
 
