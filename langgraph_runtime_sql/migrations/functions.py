@@ -1,6 +1,6 @@
-"""Functions in Postgres: those that `filters` registers in SQLite, and the check of a run's claim.
+"""Functions in Postgres: `filter_allows` of `filters`, and the check of a run's claim.
 
-Filters have the same names and meaning: they return 1 or 0, and fail for an invalid filter. Each
+It has the same name and meaning as in SQLite: it returns 1 or 0, and fails for an invalid filter. Each
 start replaces all functions, so a change must suit processes of older versions.
 """
 
@@ -8,28 +8,6 @@ from typing import Any
 
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.statuses import RunStatus
-
-# Containment: dicts recursively, the rest by equality.
-_JSON_HAS = """
-CREATE OR REPLACE FUNCTION json_has(document jsonb, needle jsonb) RETURNS integer
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-DECLARE
-    wanted record;
-BEGIN
-    IF jsonb_typeof(needle) <> 'object' THEN
-        RETURN coalesce((document = needle)::integer, 0);
-    END IF;
-    IF document IS NULL OR jsonb_typeof(document) <> 'object' THEN
-        RETURN 0;
-    END IF;
-    FOR wanted IN SELECT key, value FROM jsonb_each(needle) LOOP
-        IF NOT document ? wanted.key OR json_has(document -> wanted.key, wanted.value) = 0 THEN
-            RETURN 0;
-        END IF;
-    END LOOP;
-    RETURN 1;
-END $$
-"""
 
 _FILTER_ALLOWS = """
 CREATE OR REPLACE FUNCTION filter_allows(filters jsonb, metadata jsonb) RETURNS integer
@@ -109,5 +87,5 @@ END $$
 
 def ensure(raw: Any) -> None:
     """Create or replace the functions through a driver's connection to Postgres."""
-    for statement in (_JSON_HAS, _FILTER_ALLOWS, _HOLD_RUN):
+    for statement in (_FILTER_ALLOWS, _HOLD_RUN):
         raw.execute(statement)

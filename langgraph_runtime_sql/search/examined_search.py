@@ -10,7 +10,6 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import active
@@ -28,14 +27,14 @@ Complete = Callable[[Connection, list[Row]], None]
 
 
 def wanted(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the values to compare in Python; none if the database can compare them all."""
-    found: dict[str, Any] = json_codec.plain(dict(values or {}))
-    return found if active() or any(map(_may_be_left_out, found.values())) else {}
+    """Return the values to compare in Python; none if the database can compare them all.
 
-
-def _may_be_left_out(value: Any) -> bool:
-    # Lists are compared by equality. Equal ones have nearly the same length.
-    return type(value) is list and len(json_codec.dumps(value)) >= LONG // 2
+    Raises:
+        HTTPException: (422) arrays hold too many values.
+    """
+    found = filters.searchable(values or {})
+    # A long list contains short ones.
+    return found if active() or any(type(each) is list for each in found.values()) else {}
 
 
 def matching(

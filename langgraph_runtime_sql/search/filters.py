@@ -1,7 +1,8 @@
 """Filters: the conditions of metadata searches and authorization handlers, as SQL.
 
-There are two languages. A search's `metadata` and `values` are containment: every given key must be
-present, dicts recursively, the rest by equality. A handler's filter is the SDK's: `{key: value}`,
+There are two languages. A search's `metadata` and `values` are containment, as Postgres's `@>` has
+it: every given key must be present and every entry of an array must be in the array, recursively; the
+rest is compared by equality. A handler's filter is the SDK's: `{key: value}`,
 `$eq`, `$contains`, `$and`, `$or`. Keys and values reach SQL as parameters only. A registered
 function evaluates what an index cannot answer.
 """
@@ -23,8 +24,8 @@ from langgraph_runtime_sql.pauses import Pauses
 Filter = Mapping[str, Any]
 
 MAX_DEPTH = 2
-# A search for this many entries of an array leaves few documents that lack the others.
-SKETCHED = 8
+# Each value of an array is compared with each of the stored one. Postgres cannot be interrupted in this.
+MAX_IN_ARRAYS = 1000
 
 
 def contains(document: Any, needle: Any) -> bool:
@@ -33,28 +34,38 @@ def contains(document: Any, needle: Any) -> bool:
         return isinstance(document, dict) and all(
             key in document and contains(document[key], value) for key, value in needle.items()
         )
+    if isinstance(needle, list):
+        return isinstance(document, list) and all(_among(document, each) for each in needle)
     # Python's own comparison is much faster, but takes true for 1.
     return bool(document == needle) and equal(document, needle)
 
 
-def has_arrays(needle: Any) -> bool:
-    """Return whether `contains` compares an array of `needle` by equality."""
-    if isinstance(needle, dict):
-        return any(map(has_arrays, needle.values()))
-    return isinstance(needle, list)
+def _among(entries: list[Any], wanted: Any) -> bool:
+    if isinstance(wanted, dict | list):
+        return any(contains(have, wanted) for have in entries)
+    # `in` is much faster, and mostly false.
+    return wanted in entries and any(equal(have, wanted) for have in entries)
 
 
-def sketch(needle: Any) -> Any:
-    """Return what Postgres's `@>` must find in a document that contains `needle`.
+def searchable(needle: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a search compares with documents.
 
-    `@>` differs only for arrays, of which it finds the entries in any order. The sketch holds few
-    entries: `@>` compares each with all of the document's, and cannot be interrupted.
+    Raises:
+        HTTPException: (422) arrays hold more than `MAX_IN_ARRAYS` values.
     """
-    if isinstance(needle, dict):
-        return {key: sketch(value) for key, value in needle.items()}
-    if isinstance(needle, list):
-        return [each for each in needle if not isinstance(each, dict | list)][:SKETCHED]
-    return needle
+    plain: dict[str, Any] = json_codec.plain(dict(needle))
+    if _in_arrays(plain, 0) > MAX_IN_ARRAYS:
+        raise HTTPException(422, f"Search for at most {MAX_IN_ARRAYS} values in arrays")
+    return plain
+
+
+def _in_arrays(value: Any, each: int) -> int:
+    """Count the values in arrays; `each` is 1 in an array."""
+    if isinstance(value, dict):
+        return each + sum(_in_arrays(inner, each) for inner in value.values())
+    if isinstance(value, list):
+        return each + sum(_in_arrays(inner, 1) for inner in value)
+    return each
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -171,33 +182,31 @@ def register_functions(raw: sqlite3.Connection) -> None:
     raw.create_function("lower", 1, _sql_lower, deterministic=True)
 
 
-def has(column: ColumnElement[Any], needle: Any) -> ColumnElement[bool]:
-    """Return the condition that a JSON column contains `needle`, a dict or a parameter."""
-    return func.json_has(column, _parameter(needle)) == 1
-
-
-class Has(FunctionElement[bool]):
-    """The condition `has` for many documents: Postgres's own operator runs first.
-
-    Its clauses are a column, a needle's parameter and, for a needle with arrays, its sketch's.
-    """
+class _Has(FunctionElement[bool]):
+    """The condition that a document contains a needle."""
 
     type = Boolean()
     inherit_cache = True
 
 
-@compiles(Has)
-def _(element: Has, compiler: Any, **options: Any) -> str:
-    column, needle = (compiler.process(each, **options) for each in list(element.clauses)[:2])
+@compiles(_Has)
+def _(element: _Has, compiler: Any, **options: Any) -> str:
+    column, needle = (compiler.process(each, **options) for each in element.clauses)
     return f"json_has({column}, {needle}) = 1"
 
 
-@compiles(Has, "postgresql")
-def _(element: Has, compiler: Any, **options: Any) -> str:
-    column, needle, *sketched = (compiler.process(each, **options) for each in element.clauses)
-    if not sketched:
-        return f"{column} @> {needle}"
-    return f"({column} @> {sketched[0]} AND json_has({column}, {needle}) = 1)"
+@compiles(_Has, "postgresql")
+def _(element: _Has, compiler: Any, **options: Any) -> str:
+    column, needle = (compiler.process(each, **options) for each in element.clauses)
+    return f"{column} @> {needle}"
+
+
+def has(column: ColumnElement[Any], needle: Any) -> ColumnElement[bool]:
+    """Return the condition that a JSON column contains `needle`, a dict or a parameter.
+
+    A dict that a request brings is checked by `searchable` first.
+    """
+    return _Has(column, _parameter(needle))
 
 
 def permits(filters: Any, column: ColumnElement[Any]) -> ColumnElement[bool]:

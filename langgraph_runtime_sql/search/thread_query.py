@@ -63,16 +63,13 @@ class Shape:
     sparse: bool
     odd: bool
     rest: bool
-    odd_arrays: bool = False
     values: bool = False
-    values_arrays: bool = False
     # Whether threads whose rows leave out long lists match any values.
     long_values: bool = False
     status: bool = False
     ids: bool = False
     without: int = 0
-    # For each excluded document, whether it has arrays.
-    excluded: tuple[bool, ...] = ()
+    excluded: int = 0
     # Whether the database's planner chooses which of two tables to start from.
     weighs: bool = False
     in_tenant: bool = False
@@ -111,17 +108,16 @@ class ThreadQuery:
             status: The status.
             ids: The ids.
         """
-        wanted = json_codec.plain(dict(values or {}))
+        wanted = filters.searchable(values or {})
         shape = replace(
             self.shape,
             values=bool(wanted),
-            values_arrays=filters.has_arrays(wanted),
             long_values=bool(wanted) and not is_exact,
             status=bool(status),
             ids=bool(ids),
         )
         parameters = dict(self.parameters)
-        parameters |= _needle("values", wanted)
+        parameters |= {"values": wanted} if wanted else {}
         parameters |= {"status": status} if status else {}
         parameters |= {"ids": [str(each) for each in ids]} if ids else {}
         return ThreadQuery(shape, parameters)
@@ -144,17 +140,15 @@ class ThreadQuery:
         """Exclude threads whose metadata contains any of these documents.
 
         Raises:
-            HTTPException: (422) there are too many.
+            HTTPException: (422) there are too many, or one holds too many values in arrays.
         """
         if len(documents) > MAX_EXCLUDED:
             raise HTTPException(422, f"Exclude at most {MAX_EXCLUDED} documents of metadata")
-        parameters, arrays = dict(self.parameters), list[bool]()
+        parameters = dict(self.parameters)
         for number, document in enumerate(documents):
-            needle = json_codec.plain(dict(document))
             # Unlike others, an empty one excludes every thread.
-            parameters |= {f"excluded{number}": needle} | _needle(f"excluded{number}", needle)
-            arrays.append(filters.has_arrays(needle))
-        return ThreadQuery(replace(self.shape, excluded=tuple(arrays)), parameters)
+            parameters |= {f"excluded{number}": filters.searchable(document)}
+        return ThreadQuery(replace(self.shape, excluded=len(documents)), parameters)
 
     def sorted_by(self, column: str | None, *, ascending: bool) -> "ThreadQuery":
         """Sort by a column of `SORTABLE`; by default by `updated_at`."""
@@ -191,7 +185,7 @@ def plan(
     conn: Connection, metadata: Mapping[str, Any] | None, permitted: Filter | None
 ) -> ThreadQuery:
     """Return the query for threads that contain `metadata`, within a handler's filter."""
-    needle, asked = json_codec.plain(dict(metadata or {})), json_codec.plain(dict(permitted or {}))
+    needle, asked = filters.searchable(metadata or {}), json_codec.plain(dict(permitted or {}))
     wanted, odd = metadata_index.split(needle)
     plain, rest = _plain_part(asked)
     more, odd_plain = metadata_index.split(plain)
@@ -205,7 +199,6 @@ def plan(
         labels=len(found),
         sparse=bool(found) and found[0][0] < SPARSE,
         odd=bool(odd),
-        odd_arrays=filters.has_arrays(odd),
         rest=bool(rest),
         weighs=conn.dialect_name == "postgresql",
         in_tenant=conn.tenant is not None,
@@ -213,7 +206,7 @@ def plan(
     parameters: dict[str, Any] = {} if conn.tenant is None else {"tenant": conn.tenant}
     for number, (_, (key, value)) in enumerate(found):
         parameters |= {f"key{number}": key, f"value{number}": value}
-    parameters |= _needle("needle", odd)
+    parameters |= {"needle": odd} if odd else {}
     parameters |= {"permitted": rest} if rest else {}
     return ThreadQuery(shape, parameters)
 
@@ -376,30 +369,21 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
     if shape.status:
         conditions.append(threads.c.status == bindparam("status"))
     if shape.odd:
-        conditions.append(_has(threads.c.metadata, "needle", arrays=shape.odd_arrays))
+        conditions.append(_has(threads.c.metadata, "needle"))
     if shape.rest:
         conditions.append(filters.permits(bindparam("permitted", type_=Json), threads.c.metadata))
-    for number, arrays in enumerate(shape.excluded):
-        conditions.append(not_(_has(threads.c.metadata, f"excluded{number}", arrays=arrays)))
+    for number in range(shape.excluded):
+        conditions.append(not_(_has(threads.c.metadata, f"excluded{number}")))
     if shape.values:
-        contains = _has(threads.c["values"], "values", arrays=shape.values_arrays)
+        contains = _has(threads.c["values"], "values")
         left_out = threads.c.long_values.is_not(None)
         conditions.append(or_(contains, left_out) if shape.long_values else contains)
     return conditions
 
 
-def _has(column: Any, needle: str, *, arrays: bool) -> ColumnElement[bool]:
+def _has(column: Any, needle: str) -> ColumnElement[bool]:
     """Return the condition that a document contains the parameter `needle`."""
-    names = (needle, f"{needle}_sketch") if arrays else (needle,)
-    return filters.Has(column, *(bindparam(name, type_=Json) for name in names))
-
-
-def _needle(name: str, needle: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `_has`; none for an empty needle, which matches all."""
-    found = {name: needle} if needle else {}
-    return found | (
-        {f"{name}_sketch": filters.sketch(needle)} if filters.has_arrays(needle) else {}
-    )
+    return filters.has(column, bindparam(needle, type_=Json))
 
 
 class _AmongIds(FunctionElement[bool]):

@@ -267,7 +267,7 @@ class Assistants:
         column = assistant_versions.c.metadata
         conditions = [assistant_versions.c.assistant_id == identifier, visible.condition(column)]
         if metadata:
-            conditions.append(filters.has(column, metadata))
+            conditions.append(filters.has(column, filters.searchable(metadata)))
 
         def fn(conn: Connection) -> list[Row]:
             assistant_rows.require(conn, identifier, reads.ALL)
@@ -392,7 +392,7 @@ def _matching(
         position = func.instr if conn.dialect_name == "sqlite" else func.strpos
         conditions.append(position(func.lower(assistants.c.name), func.lower(name)) > 0)
     if metadata:
-        conditions.append(filters.has(assistants.c.metadata, metadata))
+        conditions.append(filters.has(assistants.c.metadata, filters.searchable(metadata)))
     conditions.append(visible.condition(assistants.c.metadata))
     return conditions
 

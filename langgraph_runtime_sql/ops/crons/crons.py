@@ -372,7 +372,7 @@ async def _matching(
     if thread is not None:
         conditions.append(crons.c.thread_id == thread)
     if value["metadata"]:
-        conditions.append(filters.has(crons.c.metadata, value["metadata"]))
+        conditions.append(filters.has(crons.c.metadata, filters.searchable(value["metadata"])))
     return conditions
 
 

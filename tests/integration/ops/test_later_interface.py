@@ -58,12 +58,12 @@ ANY: Any = {"metadata": None, "values": None, "status": None}
     [
         ([{"kind": "a"}], {"b", "c"}),
         ([{"kind": "a"}, {"deep": {"tags": [1, 2]}}], {"c"}),
-        ([{"deep": {"tags": [1]}}], {"a", "b", "c"}),
+        ([{"deep": {"tags": [2]}}, {"deep": {"tags": [1, 3]}}], {"a", "c"}),
         ([{"kind": "b", "none": 1}], {"a", "b", "c"}),
         ([{}], set()),
         ([], {"a", "b", "c"}),
     ],
-    ids=["one", "two", "other array", "both keys", "empty", "none"],
+    ids=["one", "two", "entries of arrays", "both keys", "empty", "none"],
 )
 async def test_search_and_count_leave_out_excluded_metadata(
     excluded: list[Any], left: set[str]

@@ -159,15 +159,18 @@ async def test_search_compares_long_lists(monkeypatch: pytest.MonkeyPatch) -> No
     whole = {each: (await state(each))["messages"] for each in (long, short)}
     assert await found({"messages": whole[long]}) == {long}
     assert await found({"messages": whole[short]}) == {short}
+    assert await found({"messages": whole[short][:2]}) == {long, short}
     assert await found({"messages": whole[long], "value": "short"}) == {long}
     assert await found({"messages": whole[long], "value": "other"}) == set()
-    assert await found({"messages": whole[long][1:]}) == set()
+    assert await found({"messages": [{"id": "m1"}]}) == {long, short}
+    assert await found({"messages": whole[long][1:]}) == {long}
+    assert await found({"messages": [{"id": "m1", "content": "other"}]}) == set()
     assert await found({"value": "short"}) == {long, short}
     await row(Threads.copy(None, long))
     monkeypatch.setattr(examined_search, "PAGE", 1)
     monkeypatch.setattr(examined_search, "EXAMINED", 1)
     with pytest.raises(HTTPException, match="at most 1 threads"):
-        await found({"messages": whole[long][1:]})
+        await found({"messages": [{"id": "none"}]})
 
 
 async def test_encrypted_long_values_are_shown_and_kept_nowhere(
