@@ -199,8 +199,8 @@ def _widen_executor(slots: int) -> None:
     asyncio's default executor has few threads, so plain functions would wait for each other.
     """
     if slots > 0:
-        executor = NodeThreads(max_workers=slots + 16, thread_name_prefix="run-sync")
-        asyncio.get_running_loop().set_default_executor(executor)
+        threads = NodeThreads(max_workers=slots + 16, thread_name_prefix="run-sync")
+        threads.equip(asyncio.get_running_loop())
 
 
 async def _start(

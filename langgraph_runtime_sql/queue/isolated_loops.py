@@ -22,7 +22,7 @@ class IsolatedLoops:
         self._threads: list[threading.Thread] = []
         for index in range(count):
             loop = asyncio.new_event_loop()
-            loop.set_default_executor(NodeThreads())
+            NodeThreads().equip(loop)
             system_exit.guard(loop)
             thread = threading.Thread(
                 target=self._serve, args=(loop,), name=f"run-loop-{index}", daemon=True

@@ -3,11 +3,13 @@
 Cancelling a run abandons such a node, but nothing can end its thread.
 """
 
+import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.queue import name_lookups
@@ -44,6 +46,21 @@ class NodeThreads(ThreadPoolExecutor):
         if (owner := request_context.claim.get()) is not None:
             work = partial(_work, (owner.run_id, owner.attempt), work)
         return self._pool.submit(work, tenant=scope.turn())
+
+    def equip(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Become the default executor of an event loop, which also resolves its names.
+
+        uvloop would resolve them in four threads for all, in which the tenants have no shares.
+        """
+        loop.set_default_executor(self)
+
+        async def getaddrinfo(
+            host: Any, port: Any, *, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
+        ) -> Any:
+            asked = (host, port, family, type, proto, flags)
+            return await loop.run_in_executor(None, socket.getaddrinfo, *asked)
+
+        loop.getaddrinfo = getaddrinfo  # type: ignore[method-assign]
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Stop the threads when they have finished the submitted work."""

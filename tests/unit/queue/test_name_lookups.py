@@ -22,6 +22,11 @@ SECONDS = 0.5
 DEAD = "dead.example"
 
 
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": request.param}
+
+
 @pytest.fixture
 def dead_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the look-up of `DEAD` wait until the end of the test, in few and busy threads."""
@@ -60,8 +65,7 @@ async def resolve_in_thread(host: str, tenant: str) -> Any:
 async def test_300_lookups_at_a_dead_server_delay_no_other_tenant_and_no_node(
     dead_server: None, look_up: Any
 ) -> None:
-    loop = asyncio.get_running_loop()
-    loop.set_default_executor(NodeThreads(max_workers=2))
+    NodeThreads(max_workers=2).equip(asyncio.get_running_loop())
     stuck = [asyncio.create_task(look_up(DEAD, "bad")) for _ in range(300)]
     await asyncio.sleep(0)
     for _ in range(20):
@@ -79,7 +83,7 @@ async def test_300_lookups_at_a_dead_server_fail_in_time(
     dead_server: None, monkeypatch: pytest.MonkeyPatch, look_up: Any
 ) -> None:
     limit_lookups(monkeypatch, SECONDS)
-    asyncio.get_running_loop().set_default_executor(NodeThreads(max_workers=2))
+    NodeThreads(max_workers=2).equip(asyncio.get_running_loop())
     stuck = [look_up(DEAD, "bad") for _ in range(300)]
     errors = await asyncio.wait_for(asyncio.gather(*stuck, return_exceptions=True), PATIENCE)
     assert {type(each) for each in errors} == {socket.gaierror}
@@ -88,7 +92,7 @@ async def test_300_lookups_at_a_dead_server_fail_in_time(
 async def test_lookups_beyond_a_tenants_share_follow_when_others_end(
     dead_server: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asyncio.get_running_loop().set_default_executor(NodeThreads(max_workers=2))
+    NodeThreads(max_workers=2).equip(asyncio.get_running_loop())
     found = await asyncio.gather(*(resolve("fine.example", "good") for _ in range(100)))
     assert len(found) == 100
     limit_lookups(monkeypatch, SECONDS)
@@ -99,7 +103,7 @@ async def test_lookups_beyond_a_tenants_share_follow_when_others_end(
 async def test_error_and_cancellation_reach_the_caller(
     dead_server: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asyncio.get_running_loop().set_default_executor(NodeThreads(max_workers=2))
+    NodeThreads(max_workers=2).equip(asyncio.get_running_loop())
     waiting = asyncio.create_task(resolve(DEAD, "good"))
     await asyncio.sleep(0.05)
     waiting.cancel()
