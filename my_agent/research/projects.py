@@ -127,8 +127,19 @@ async def begin(key: Key, question: str, run_id: str | None) -> Project:
     return await _write(key, work)
 
 
-async def end(key: Key, status: Status, error: str | None = None) -> bool:
-    """Note the end of a run.
+async def end(
+    key: Key,
+    status: Status,
+    error: str | None = None,
+    change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+) -> bool:
+    """Note the end of a run, and what it changes of the progress, in one transaction.
+
+    Args:
+        key: the project.
+        status: how the run has ended.
+        error: why it has failed.
+        change: returns the last progress, from the progress so far.
 
     Returns:
         False if the user has changed the flag such that the run must go on: a pause was lifted.
@@ -141,7 +152,8 @@ async def end(key: Key, status: Status, error: str | None = None) -> bool:
         if found.status not in ACTIVE:
             # It was forced to stop.
             return True
-        _set(connection, found, status=status, flag="", flag_at=None, error=error)
+        last = found.progress if change is None else change(found.progress)
+        _set(connection, found, status=status, flag="", flag_at=None, error=error, progress=last)
         return True
 
     return await _write(key, work)

@@ -54,15 +54,14 @@ async def stop(state: State, config: RunnableConfig) -> Command[Literal["supervi
     percentage = progress.view(row)["percentage"]
     await files.save(work.settings, work.key, snapshot(whole, work.key, read, percentage))
     error = state.get("error") if status == "failed" else None
-    if not await projects.end(work.key, status, error):
+    last = progress.failed if status == "failed" else None
+    if not await projects.end(work.key, status, error, last):
         return Command(goto="supervisor", update={"status": "running"})
-    if status == "failed":
-        await work.publish(progress.failed)
-        work.leave()
-        logger.error("Research project %s has failed: %s", work.key.project_id, error)
-        raise ResearchFailed(error)
     await work.publish(lambda found: found)
     work.leave()
+    if status == "failed":
+        logger.error("Research project %s has failed: %s", work.key.project_id, error)
+        raise ResearchFailed(error)
     return Command(goto="__end__", update=update)
 
 
