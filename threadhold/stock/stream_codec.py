@@ -36,9 +36,6 @@ async def wait_unless_stopped(work: Coroutine[Any, Any, T], stop: Any) -> T:
     Raises:
         Exception: the value of `stop`.
     """
-    if stop.is_set():
-        work.close()
-        raise _reason(stop)
     task = asyncio.current_task()
     signal: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     waiting = True
@@ -49,6 +46,10 @@ async def wait_unless_stopped(work: Coroutine[Any, Any, T], stop: Any) -> T:
 
     signal.add_done_callback(cancel)
     stop._waiters.append(signal)
+    if stop.is_set():
+        # The work begins, and is cancelled where it waits first: since Python 3.13, closing the
+        # next value of a generator breaks the generator.
+        signal.set_result(None)
     try:
         return await work
     except asyncio.CancelledError as error:

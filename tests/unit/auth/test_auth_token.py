@@ -258,9 +258,10 @@ async def test_reason_is_only_in_the_log(caplog: pytest.LogCaptureFixture) -> No
 
 @pytest.mark.parametrize(
     "authorization",
-    ["", "Bearer", "Bearer ", "Basic YTpi", f"Token {token()}", token(), f"Bearer{token()}"],
+    ["", "Bearer", "Bearer ", "Basic YTpi", "Token {token}", "{token}", "Bearer{token}"],
 )
 async def test_other_authorization_schemes_are_rejected(authorization: str) -> None:
+    authorization = authorization.replace("{token}", token())
     for env in ("local_dev", "production"):
         with pytest.raises(NotAuthenticated):
             sent = scope({"authorization": authorization})

@@ -119,7 +119,7 @@ def test_pdf_with_empty_password_is_read() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.pdf", encrypted("pass"), "encrypted"),
+        pytest.param("a.pdf", encrypted("pass"), "encrypted", id="encrypted"),
         ("a.pdf", b"%PDF-1.7 and no more", "damaged"),
         ("a.pdf", b"no pdf", "damaged"),
         ("a.pdf", pdf("Cut short.")[:-200], "damaged|no text"),

@@ -1,7 +1,7 @@
 """Waiting for work until a stop event is set."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -58,24 +58,33 @@ async def test_stopping_cancels_the_work_and_raises_the_reason() -> None:
     assert await asyncio.sleep(0, "alive") == "alive"
 
 
-async def test_stop_before_the_start_skips_the_work() -> None:
+async def test_stop_before_the_start_cancels_the_work() -> None:
     stop, seen = Stop(), list[str]()
     stop.set(Interrupted())
     with pytest.raises(Interrupted):
         await wait_unless_stopped(_forever(seen), stop)
-    assert seen == []
+    assert seen == ["cancelled"]
+    assert await asyncio.sleep(0, "alive") == "alive"
 
 
-async def test_stop_before_the_next_value_skips_the_generator() -> None:
-    async def numbers() -> AsyncIterator[int]:
-        yield 1
+async def test_stop_between_two_values_lets_the_generator_clean_up() -> None:
+    seen = list[str]()
 
-    stop = Stop()
+    async def numbers() -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            await _forever(seen)
+        finally:
+            await asyncio.sleep(0)
+            seen.append("cleaned up")
+
+    generator, stop = numbers(), Stop()
+    assert await anext(generator) == 1
     stop.set(Interrupted())
-    generator = numbers()
     with pytest.raises(Interrupted):
-        await wait_unless_stopped(anext(generator), stop)  # type: ignore[arg-type]
-    await generator.aclose()  # type: ignore[attr-defined]
+        await wait_unless_stopped(anext(generator, None), stop)  # type: ignore[arg-type]
+    await generator.aclose()
+    assert seen == ["cancelled", "cleaned up"]
 
 
 async def test_outside_cancellation_stays_a_cancellation() -> None:
