@@ -26,6 +26,7 @@ from langgraph_runtime_sql.database.schema import (
 )
 from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
 from langgraph_runtime_sql.encryption.documents import moved_to_tenant
+from langgraph_runtime_sql.events.changes import changed_metadata
 from langgraph_runtime_sql.gate.caller import Caller
 from langgraph_runtime_sql.request_context import request_note
 from langgraph_runtime_sql.search import metadata_index, thread_query
@@ -128,6 +129,7 @@ class Transaction:
         self._conn.execute(
             threads.update().where(threads.c.thread_id == thread_id).values(**columns)
         )
+        changed_metadata(self._conn, thread, {**thread, **columns})
         metadata_index.update(
             self._conn, thread_id, thread["metadata"], merged, thread["updated_at"]
         )

@@ -133,7 +133,7 @@ def host(
     app = Starlette(
         routes=[
             Route("/health", health),
-            *web_app.routes(platform.config.mount_prefix),
+            *web_app.routes(platform.config.mount_prefix, max_body_bytes=platform.max_body_bytes),
             *probe,
             Mount(platform.config.mount_prefix or "/", app=platform),
         ],

@@ -39,6 +39,7 @@ from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
 from threadhold.host_objects import Authenticate
 from threadhold.http import (
+    added_routes,
     audit,
     authentication,
     error_handlers,
@@ -163,6 +164,11 @@ class LangGraphPlatform:
         _configure(self._claim, explicit=env, import_paths=map(str, file.import_paths))
         # Not those of an earlier platform of this process.
         self.include(())
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Larger request bodies get a 413."""
+        return self._claim.options.max_body_bytes
 
     @property
     def app(self) -> Starlette:
@@ -420,6 +426,7 @@ def _load(claim: _Claim) -> Starlette:
     app: Starlette = server.app
     # Before the layers, which wrap its routes.
     install_all(table.TABLE)
+    added_routes.install(app)
     rate_limits.install(options.limits, options.tenant_key)
     middleware.install(
         app,

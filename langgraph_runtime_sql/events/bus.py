@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.events import wire
+from langgraph_runtime_sql.events.changes import Changes
 from langgraph_runtime_sql.events.controls import Controls
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.followers import Followers
@@ -35,6 +36,7 @@ class Bus:
         wires: The wires to other processes.
         runs: What this process knows about runs.
         controls: Control messages and wake-ups.
+        changes: The changes of threads, for the clients that list them.
         publisher: Publishes events and stores them.
         writers: The runs that this process executes.
         reader: Reads the events of other processes; None without them.
@@ -49,6 +51,7 @@ class Bus:
         self._topics = topics = Topics()
         self.runs = KnownRuns()
         self.controls = Controls(self.wires)
+        self.changes = Changes(database, self.wires)
         self.publisher = Publisher(database, name, topics, self.wires)
         self.writers = Writers(topics, self.publisher, self.runs, self.controls, self.wires)
         self.reader: LogReader | None = None
@@ -71,7 +74,7 @@ class Bus:
             BadRedis: this Redis can never work.
         """
         await self.wires.start()
-        works = [self.publisher.run(), *self.wires.loops()]
+        works = [self.publisher.run(), self.changes.run(), *self.wires.loops()]
         if self.reader is not None:
             works += self.reader.loops()
         self._tasks = [asyncio.create_task(each) for each in works]
@@ -97,6 +100,8 @@ class Bus:
             self.followers.drop_topic(str(args[0]), str(args[1]))
         elif kind == wire.LOG and len(args) == 1:
             self._topics.look_at(str(args[0]))
+        elif kind == wire.CHANGED and len(args) == 3:
+            self.changes.receive(str(args[0]), args[1], args[2])
 
     def receive_events(self, topic: str, base: int, events: list[Event]) -> None:
         """Deliver events of another process that came over a wire.
@@ -110,4 +115,5 @@ class Bus:
     def look_again(self) -> None:
         """Look at all that a lost message may have told."""
         self.controls.wake_here()
+        self.changes.look_again()
         self._topics.look_at_followed()

@@ -18,6 +18,7 @@ WAKE = "wake"
 CONTROL = "control"
 DROP = "drop"
 LOG = "log"
+CHANGED = "changed"
 _LONGEST_REASON = 1_000
 
 
@@ -83,6 +84,15 @@ def drop(topic: str, run_id: str) -> Message:
 def stored(topic: str) -> Message:
     """Return the message that the log of a thread has grown."""
     return (LOG, topic)
+
+
+def changed(thread_id: str, tenant: str | None, was: str | None) -> Message:
+    """Return the message that a thread or its runs have changed.
+
+    Args:
+        was: The JSON of its metadata before, if that has changed; empty if it is too long.
+    """
+    return (CHANGED, thread_id, tenant, was)
 
 
 def pack(sender: str, messages: list[Message]) -> bytes:

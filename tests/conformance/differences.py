@@ -63,15 +63,18 @@ CHECKPOINTS = (
     "the values, where React's hook expects them."
 )
 
+CUSTOM = "Stock has the channel, but never a `custom` event of a graph in Python in it."
+
 ARRAYS = (
-    "A search compares arrays by equality, as stock did. Since 0.17 an array that has all the wanted "
-    "entries matches."
+    "An array matches if it has all the wanted entries, as in Postgres and in stock since 0.17. Before, "
+    "stock compared arrays by equality."
 )
-BEFORE_17, SINCE_17 = "<0.17.0rc0", ">=0.17.0rc0"
+BEFORE_17 = "<0.17.0rc0"
 BEFORE_18, SINCE_18 = "<0.18.0.dev0", ">=0.18.0.dev0"
 
 ALL: list[Difference] = [
     Difference("events.checkpoints", "$[1]*", CHECKPOINTS),
+    Difference("events.custom", "$[1]*", CUSTOM),
     Difference(
         "events.fork_from_an_input",
         "$*",
@@ -168,7 +171,7 @@ ALL: list[Difference] = [
         "Ours applies the sort direction to the default order, too.",
     ),
     *(
-        Difference(scenario, path, ARRAYS, SINCE_17)
+        Difference(scenario, path, ARRAYS, BEFORE_17)
         for scenario, path in (
             ("assistants.search_nested_metadata", "$[2].*"),
             ("threads.search_by_values", "$[2].*"),

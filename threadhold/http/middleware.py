@@ -24,6 +24,7 @@ from threadhold.http import (
 from threadhold.http.access_log import access_log
 from threadhold.http.audit import audit_trail
 from threadhold.http.body_limits import BodyLimit, FrameLimit, JsonLimit
+from threadhold.http.compression import compress
 from threadhold.http.error_boundary import answer_cancelled, error_boundary, json_errors
 from threadhold.http.layers import Layer, Step
 from threadhold.http.origins import ForeignOrigins, RefusedOrigins
@@ -64,6 +65,8 @@ def around_cors(cors: Mapping[str, Any]) -> list[Step]:
     return [
         # Before all work on the request. Around our own host it has its turn already.
         RequestTurns(),
+        # Outside of all that reads answers or writes their headers.
+        compress,
         # Outside of all that refuses, because refusals are recorded.
         audit_trail,
         # The answers of everything inside have the id of the request, and nothing inside writes ungated.

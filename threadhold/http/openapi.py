@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from threadhold.http import docs_page, host_routes
+from threadhold.http import added_routes, docs_page, host_routes
 
 _SCHEMAS, _OURS = "#/components/schemas", "LangGraph."
 
@@ -48,6 +48,7 @@ def joined(host: dict[str, Any], prefix: str) -> dict[str, Any]:
 
     text = bytes(get_openapi_spec()).decode().replace(f"{_SCHEMAS}/", f"{_SCHEMAS}/{_OURS}")
     ours = orjson.loads(text)
+    _add(ours["paths"], added_routes.DESCRIPTION["paths"])
     components = {**host.get("components", {})}
     for kind, found in ours.get("components", {}).items():
         named = {f"{_OURS}{name}": each for name, each in found.items()}
@@ -76,12 +77,11 @@ async def _spec(request: Request) -> bytes:
     stock = await asyncio.to_thread(get_openapi_spec)
     added = host_routes.here.description
     prefix = request.scope.get("root_path")
-    if not prefix and not added:
-        return bytes(stock)
     spec = orjson.loads(stock)
     if prefix:
         # Already set if LANGGRAPH_API_URL names the public address.
         spec.setdefault("servers", [{"url": prefix}])
+    _add(spec["paths"], added_routes.DESCRIPTION["paths"])
     _add(spec["paths"], added.get("paths", {}))
     _add(spec.setdefault("components", {}), added.get("components", {}))
     return orjson.dumps(spec)

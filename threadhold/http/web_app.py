@@ -14,12 +14,14 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
+from threadhold.http import compression
+
 BUILD = Path(__file__).resolve().parents[1] / "web"
 
 # Styles may be inline: React sets `style` attributes. Scripts may not.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "img-src 'self' data:; media-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
 # Made by the build, smallest first.
@@ -49,27 +51,32 @@ class _PageRoute(Route):
         return (found, child) if found is Match.FULL else (Match.NONE, {})
 
 
-def routes(prefix: str, build: Path = BUILD) -> list[Route]:
+def routes(prefix: str, build: Path = BUILD, *, max_body_bytes: int = 0) -> list[Route]:
     """Return the routes of the page and of its files.
 
     Args:
         prefix: Mount prefix of the API; empty at the root.
+        max_body_bytes: Larger request bodies get a 413, so the page refuses larger files; 0 if
+            the page is not told.
         build: Folder of the build. Without one, the page says how to build it.
     """
     return [
-        _PageRoute("/", _page(prefix, build), methods=["GET"]),
+        _PageRoute("/", _page(prefix, build, max_body_bytes), methods=["GET"]),
         Route("/assets/{name}", _asset(build), methods=["GET"]),
     ]
 
 
-def _page(prefix: str, build: Path) -> Callable[[Request], Awaitable[Response]]:
+def _page(
+    prefix: str, build: Path, max_body_bytes: int
+) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:
         index = build / "index.html"
         if not index.is_file():
             text = _MISSING.format(api=html.escape(prefix or "/"))
             return HTMLResponse(text, headers=_HEADERS)
-        # The file names its API in a meta element, because its policy allows no inline script.
+        # The file has meta elements for them, because its policy allows no inline script.
         text = index.read_text("utf-8").replace("__API__", html.escape(prefix, quote=True))
+        text = text.replace("__MAX_BODY__", str(max_body_bytes))
         return HTMLResponse(text, headers={**_HEADERS, "cache-control": "no-cache"})
 
     return page
@@ -101,19 +108,13 @@ def _asset(build: Path) -> Callable[[Request], Awaitable[Response]]:
 
 def _encoding(accepted: str, path: Path) -> str | None:
     """Return the first encoding in which the build has a file and which a client accepts."""
-    weights = (each.partition(";") for each in accepted.lower().split(","))
-    names = {name.strip() for name, _, weight in weights if not _is_zero(weight)}
+    names = compression.accepted(accepted)
     found = (
         name
         for name, suffix in _SUFFIXES.items()
         if name in names and path.with_name(path.name + suffix).is_file()
     )
     return next(found, None)
-
-
-def _is_zero(weight: str) -> bool:
-    """Return whether a weight of RFC 9110 excludes its encoding."""
-    return weight.replace(" ", "").rstrip("0.") == "q="
 
 
 def _wants_html(scope: Scope) -> bool:

@@ -284,6 +284,8 @@ USED = (
         "Events of the log are normalized by the stock session.",
         {
             "EventStreamingSession._emit_input_requested_events": "(self, namespace, requests)",
+            "EventStreamingSession._handle_normalized_event": "(self, method_from_name, "
+            "namespace_from_name, event)",
             "EventStreamingSession._max_buffer_size": ATTRIBUTE,
             "EventStreamingSession._root_graph_name": ATTRIBUTE,
             "EventStreamingSession._run_id": ATTRIBUTE,
@@ -295,7 +297,7 @@ USED = (
     ),
     *_parts(
         "langgraph.stream._types",
-        "threadhold.stock.checkpoint_events",
+        "threadhold.stock.stream_modes",
         "It is the base of the transformer that leaves of each snapshot its ids.",
         {"StreamTransformer": "(scope=...)"},
         **_LANGGRAPH,

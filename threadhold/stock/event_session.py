@@ -26,6 +26,13 @@ def session_class(stock: Any) -> Any:
                 self._next_seq = self.view.next_seq() - 1
             return super()._create_event(*args, **options)
 
+        async def _handle_normalized_event(
+            self, method_from_name: Any, namespace_from_name: Any, event: dict[str, Any]
+        ) -> None:
+            if event.get("method") == "custom":
+                event = _as_payload(event)
+            await super()._handle_normalized_event(method_from_name, namespace_from_name, event)
+
         async def _push_event(self, event: dict[str, Any]) -> None:
             if self.view is None:
                 await super()._push_event(event)
@@ -61,6 +68,18 @@ def session_class(stock: Any) -> Any:
                 await self._push_event(event)
 
     return LogSession
+
+
+def _as_payload(event: dict[str, Any]) -> dict[str, Any]:
+    """Return a custom event as protocol 2 has it: langgraph sends what the node has written as it is.
+
+    What has the form of the protocol already, a payload and perhaps a name, stays.
+    """
+    params = event["params"]
+    data = params["data"]
+    if isinstance(data, dict) and "payload" in data and data.keys() <= {"name", "payload"}:
+        return event
+    return {**event, "params": {**params, "data": {"payload": data}}}
 
 
 def _taken_back(session: Any, attempt: int) -> list[tuple[str, list[str], Any, str | None]]:

@@ -69,7 +69,8 @@ class Replacement:
 
     def is_about(self, version: str) -> bool:
         """Return whether the row is about a version of its package."""
-        return SpecifierSet(self.releases, prereleases=True).contains(version)
+        # Of a package that is not installed, the version is no version.
+        return not self.releases or SpecifierSet(self.releases, prereleases=True).contains(version)
 
 
 ATTRIBUTE = "attribute"

@@ -3,7 +3,6 @@
 from langgraph_runtime_sql.gate import writes
 from threadhold.stock import (
     agent_cards,
-    checkpoint_events,
     drained_runs,
     elsewhere,
     event_routes,
@@ -15,6 +14,7 @@ from threadhold.stock import (
     request_checks,
     stream_codec,
     stream_ends,
+    stream_modes,
     webhooks,
 )
 from threadhold.stock.replacement import Replacement, instead
@@ -141,9 +141,10 @@ REPLACED = (
     Replacement(
         "langgraph_api.graph",
         "GRAPH_STREAM_TRANSFORMERS",
-        "React's hook forks a thread at the checkpoint of a message, which no stock stream names.",
+        "React's hook forks a thread at the checkpoint of a message, which no stock stream names. "
+        "And no stock stream has custom events, though it has the channel.",
         "dict",
-        replace=checkpoint_events.Transformers,
+        replace=stream_modes.Transformers,
     ),
     Replacement(
         "langgraph_api.route",

@@ -6,6 +6,7 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events.changes import changed
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.wire import Control
 from langgraph_runtime_sql.ops.runs import run_metrics
@@ -19,11 +20,13 @@ def made(conn: Connection, run: Row) -> None:
     conn.after_commit(lambda: runtime.current().bus.followers.run_created(key, resumable=resumable))
     labels = run_metrics.labels(run, run.get("tenant"))
     conn.after_commit(lambda: metrics.runs().queued.labels(*labels).inc())
+    changed(conn, run)
 
 
 def started(conn: Connection, run: Row) -> None:
     """Make this process the writer of a claimed run's thread."""
     runtime.current().bus.writers.claimed(conn, StreamKey.of_run(run), run)
+    changed(conn, run)
 
 
 def ended(conn: Connection, run: Row) -> None:
@@ -38,6 +41,7 @@ def ended(conn: Connection, run: Row) -> None:
         conn.after_commit(lambda: writers.ended(key, resumable=resumable))
     else:
         writers.end(conn, key, resumable=resumable)
+        changed(conn, run)
 
 
 def deleted(conn: Connection, run: Row, reason: str) -> None:
@@ -52,6 +56,7 @@ def dropped(conn: Connection, run: Row) -> None:
     """Delete the events of a deleted run, and end its streams in every process."""
     key = StreamKey.of_run(run)
     log.drop_run(conn, run["thread_id"], key.run_id)
+    changed(conn, run)
     conn.after_commit(lambda: runtime.current().bus.followers.drop(key))
 
 

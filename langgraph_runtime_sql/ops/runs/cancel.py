@@ -17,6 +17,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events.changes import changed
 from langgraph_runtime_sql.events.wire import Control
 from langgraph_runtime_sql.gate import entries, writes
 from langgraph_runtime_sql.gate.operations import RUN_CANCEL
@@ -262,3 +263,4 @@ def _request_stop(conn: Connection, row: Row, control: Control) -> None:
         .values(cancel_action=control.action, cancel_reason=control.reason, updated_at=conn.now())
     )
     announce.stop(conn, row["run_id"], control)
+    changed(conn, row)

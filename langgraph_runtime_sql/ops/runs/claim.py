@@ -20,6 +20,7 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Params, Prepared, Row
+from langgraph_runtime_sql.events.changes import changed
 from langgraph_runtime_sql.ops.runs import announce, order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -113,7 +114,7 @@ _RELEASE = Prepared(
         lease_until=None,
         updated_at=bindparam("now"),
     )
-    .returning(runs.c.run_id, runs.c.thread_id, runs.c.kwargs, runs.c.cancel_action)
+    .returning(runs.c.run_id, runs.c.thread_id, runs.c.tenant, runs.c.kwargs, runs.c.cancel_action)
 )
 _renew = (
     runs.update()
@@ -249,6 +250,7 @@ def release(
         cancel_pending(conn, released, released["cancel_action"])
     else:
         announce.wake(conn)
+        changed(conn, released)
     return True
 
 

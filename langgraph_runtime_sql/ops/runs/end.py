@@ -19,6 +19,7 @@ from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events.changes import changed_metadata
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.arguments import as_uuid
@@ -241,6 +242,7 @@ def end(
     sealed = seal_row(conn, threads, thread["thread_id"], thread["tenant"], columns)
     values = {f"new_{name}": value for name, value in sealed.items()}
     conn.send(_update(*columns), {"id": thread["thread_id"], **values})
+    changed_metadata(conn, thread, {**thread, "metadata": metadata})
     metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
     ended = {**run, "status": run_status, "updated_at": now}
     shown = run_rows.public(ended)

@@ -15,6 +15,7 @@ from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import Outdated
+from langgraph_runtime_sql.events.changes import changed
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import long_values
@@ -141,6 +142,7 @@ async def _store(
                 **thread_rows.renewed(row, now),
             )
         )
+        changed(conn, row)
         return thread_rows.find(conn, thread_id)
 
     return await runtime.current().database.write(fn)

@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, 
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.errors import WriteConflict
+from langgraph_runtime_sql.events.changes import changed, changed_metadata
 from langgraph_runtime_sql.gate import entries, limits
 from langgraph_runtime_sql.gate.caller import Caller
 from langgraph_runtime_sql.gate.operations import THREAD_CREATE, THREAD_UPDATE
@@ -31,7 +32,7 @@ _BY_ID = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("t
 _DELETE = Prepared(
     threads.delete()
     .where(threads.c.thread_id == bindparam("thread_id"))
-    .returning(threads.c.tenant)
+    .returning(threads.c.thread_id, threads.c.tenant, threads.c.metadata)
 )
 
 
@@ -140,6 +141,7 @@ def insert(
         raise ThreadExists(thread_id)
     metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
     entries.record(conn, THREAD_CREATE, thread_id, tenant=row["tenant"])
+    changed(conn, row)
     return row
 
 
@@ -164,7 +166,9 @@ def merge_metadata(
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**stored))
     metadata_index.update(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     entries.record(conn, THREAD_UPDATE, row["thread_id"], tenant=columns["tenant"])
-    return {**row, **columns}
+    updated = {**row, **columns}
+    changed_metadata(conn, row, updated)
+    return updated
 
 
 def delete(conn: Connection, thread_id: UUID) -> bool:
@@ -177,6 +181,7 @@ def delete(conn: Connection, thread_id: UUID) -> bool:
     deleted = conn.fetchone(_DELETE, {"thread_id": thread_id})
     if deleted is not None:
         dependents.delete_rows(conn, thread_id, deleted["tenant"])
+        changed(conn, deleted, deleted["metadata"])
     return deleted is not None
 
 
@@ -215,6 +220,7 @@ def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
         "now": now,
     }
     conn.send(_OCCUPY, values)
+    changed_metadata(conn, row, {**row, "metadata": metadata})
     metadata_index.update(conn, thread_id, row["metadata"], metadata, now)
 
 
@@ -224,3 +230,4 @@ def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
     if row is not None:
         status = ThreadStatus.BUSY if busy else row["resting_status"]
         conn.send(_SET_STATUS, {"id": thread_id, "new_status": status, "now": conn.now()})
+        changed(conn, row)

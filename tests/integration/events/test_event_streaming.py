@@ -266,6 +266,18 @@ async def test_values_follow_their_checkpoint(api: Api) -> None:
     assert last["parent_id"] == state["parent_checkpoint"]["checkpoint_id"] == pairs[0][0]["id"]
 
 
+async def test_custom_events_are_in_their_channel(api: Api) -> None:
+    thread = await api.thread()
+    started = await command(
+        api, thread, "run.start", assistant_id="tokens", input={"n": 2, "mode": "custom"}
+    )
+    assert await api.ended(thread, started["result"]["run_id"]) == "success"
+    asked = {"since": 0, "channels": ["custom", "lifecycle"]}
+    whole = await read(api, thread, ended(), **asked)
+    told = [event["params"]["data"] for event in whole if event["method"] == "custom"]
+    assert told == [{"payload": {"token": f"{i} ", "i": i}} for i in range(2)]
+
+
 async def test_deleted_events_are_reported_once_and_the_stream_goes_on(
     api: Api, folder: Path
 ) -> None:

@@ -82,7 +82,11 @@ def ids(server: Running) -> dict[str, str]:
 
 
 # They wait for events that do not come.
-ENDLESS = {"GET /threads/{thread_id}/stream", "POST /threads/{thread_id}/stream/events"}
+ENDLESS = {
+    "GET /threads/stream",
+    "GET /threads/{thread_id}/stream",
+    "POST /threads/{thread_id}/stream/events",
+}
 
 
 def asked(http: httpx.Client, ids: dict[str, str]) -> Iterator[tuple[str, str]]:

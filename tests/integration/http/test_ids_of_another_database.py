@@ -24,7 +24,11 @@ SECRET = "only-in-the-first-database"
 HEADERS = {"x-user": "ada", "x-tenant": "acme", "accept": "application/json, text/event-stream"}
 RUN = {"assistant_id": "echo", "input": {"value": "mine"}}
 # Also where an id of a thread need not exist, since the client may create it.
-ENDLESS = {"/threads/{thread_id}/stream", "/threads/{thread_id}/stream/events"}
+ENDLESS = {
+    "/threads/stream",
+    "/threads/{thread_id}/stream",
+    "/threads/{thread_id}/stream/events",
+}
 PARAMETER = re.compile(r"\{(\w+)\}")
 
 

@@ -127,3 +127,16 @@ def test_user_of_another_authentication_needs_a_tenant(url: str) -> None:
     with client(url, tenant="") as http:
         answer = http.post("/research", json=QUESTION)
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+
+
+def test_caller_is_told_who_it_is_and_nothing_else(url: str) -> None:
+    headers = {"x-user": "ada", "x-tenant": "acme"}
+    found = httpx.get(f"{url}/me", headers=headers)
+    assert found.json() == {
+        "identity": "ada",
+        "display_name": "ada",
+        "tenant": "acme",
+        "permissions": [],
+    }
+    assert found.headers["cache-control"] == "no-store"
+    assert httpx.get(f"{url}/me").status_code == 401

@@ -1,9 +1,11 @@
-"""Checkpoint events: which checkpoint a `values` event of protocol 2 belongs to.
+"""Stream modes: what each graph streams in protocol 2, beside what langgraph does by itself.
 
-React's hook forks a thread at the parent checkpoint of a message. It reads this from the
-`checkpoints` event in front of a `values` event. The native streams of langgraph have whole
-snapshots after the values, and only if some transformer asks for them, so `langgraph_api` sends
-none. Here each graph asks for them, and leaves of each snapshot only its ids.
+The native streams of langgraph have the events of a mode only if some transformer asks for it, so
+`langgraph_api` has channels in which it sends nothing. Here each graph asks for two more:
+
+- `checkpoints`: React's hook forks a thread at the parent checkpoint of a message. It reads this
+  from the event in front of a `values` event. Of each snapshot, only its ids are left.
+- `custom`: what a node writes with `get_stream_writer()`.
 """
 
 from collections.abc import Callable
@@ -29,10 +31,10 @@ class Transformers(dict[str, Factory]):
 def _transformer() -> Any:
     from langgraph.stream._types import StreamTransformer
 
-    class CheckpointIds(StreamTransformer):
-        """Replaces snapshots by their ids."""
+    class Asked(StreamTransformer):
+        """Asks for the modes, and replaces snapshots by their ids."""
 
-        required_stream_modes = ("checkpoints",)
+        required_stream_modes = ("checkpoints", "custom")
 
         def init(self) -> dict[str, Any]:
             return {}
@@ -43,7 +45,7 @@ def _transformer() -> Any:
                 params["data"] = ids(params["data"])
             return True
 
-    return CheckpointIds
+    return Asked
 
 
 def ids(snapshot: Any) -> Any:
