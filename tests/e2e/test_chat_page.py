@@ -71,7 +71,7 @@ async def stored(page: Page, names: Sequence[str]) -> None:
     """Wait until the list of documents has exactly these."""
     await page.run(
         "await page.waitForFunction((names) => JSON.stringify([...document.querySelectorAll("
-        f"'.stored .title')].map((each) => each.textContent)) === names, {json.dumps(json.dumps(list(names), separators=(',', ':')))})"
+        f"'.stored .clip')].map((each) => each.textContent)) === names, {json.dumps(json.dumps(list(names), separators=(',', ':')))})"
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.support.browser import Page
-from tests.support.openai_replies import rate_limited, say
+from tests.support.openai_replies import Gate, rate_limited, say
 from tests.support.openai_server import OpenAIServer
 from tests.support.policy import headers, token
 from tests.support.processes import Running
@@ -14,6 +14,17 @@ from tests.support.web_app import ANSWER, SLOWLY, model_environment, web_server,
 
 # The page is the same on both databases.
 pytestmark = pytest.mark.only("sqlite")
+
+
+async def answering(page: Page, server: Running, endpoint: OpenAIServer, text: str) -> Gate:
+    """Begin a conversation with a text, and return what holds its answer in the middle."""
+    gate = endpoint.gate()
+    endpoint.fallback = say(ANSWER, gate=gate)
+    gate.open(10)
+    await page.visit(server, "?assistant=chat")
+    await page.say(text)
+    await page.until("w5")
+    return gate
 
 
 async def test_a_conversation_can_be_edited_repeated_and_switched(
@@ -29,8 +40,11 @@ async def test_a_conversation_can_be_edited_repeated_and_switched(
     await page.run('await page.locator(".edit .primary").click()')
     await page.until("Another answer.")
     await page.idle()
+    await page.run('await page.locator(".composer textarea:focus").waitFor()')
     await page.run('await page.getByLabel("Previous version").first().click()')
     assert await page.texts() == ["first question", "Hello from the model."]
+    # A person at the keyboard stays where the step is.
+    await page.run('await page.locator(".versions button:focus").waitFor()')
     await page.run('await page.getByLabel("Next version").first().click()')
     assert await page.texts() == ["better question", "Another answer."]
     endpoint.fallback = say("A third answer.")
@@ -46,12 +60,7 @@ async def test_a_conversation_can_be_edited_repeated_and_switched(
 async def test_messages_sent_meanwhile_wait_on_the_server(
     page: Page, server: Running, endpoint: OpenAIServer
 ) -> None:
-    gate = endpoint.gate()
-    endpoint.fallback = say(ANSWER, gate=gate)
-    gate.open(10)
-    await page.visit(server, "?assistant=chat")
-    await page.say("one")
-    await page.until("w5")
+    gate = await answering(page, server, endpoint, "one")
     await page.say("two")
     await page.say("three")
     await page.run('await page.locator(".pending li").nth(1).waitFor()')
@@ -61,11 +70,18 @@ async def test_messages_sent_meanwhile_wait_on_the_server(
     assert shown == ["two", "three"]
     await page.run('await page.locator(".pending li button").nth(1).click()')
     await page.run('await page.locator(".pending li").nth(1).waitFor({state: "detached"})')
+    # Also what was sent and withdrawn without a reload is gone.
+    await page.say("four")
+    await page.run('await page.locator(".pending li").nth(1).getByText("four").waitFor()')
+    await page.run('await page.locator(".pending li button").nth(1).click()')
+    await page.run('await page.locator(".pending li").nth(1).waitFor({state: "detached"})')
     endpoint.fallback = say("The second answer.")
     gate.open(50)
     await page.until("The second answer.")
     await page.idle()
     assert await page.texts() == ["one", ANSWER, "two", "The second answer."]
+    # What was withdrawn leaves no word about it.
+    await page.run('await page.locator(".below .notice").waitFor({state: "detached"})')
 
 
 async def test_a_stopped_answer_stays_and_the_next_message_is_answered(
@@ -77,7 +93,10 @@ async def test_a_stopped_answer_stays_and_the_next_message_is_answered(
     await page.until("w5")
     await page.run("await page.reload()")
     await page.until("w7")
-    await page.click("Stop")
+    # As the button does.
+    await page.run('await page.getByLabel("Message", {exact: true}).press("Escape")')
+    await page.until("Stopped. The answer is not complete.")
+    await page.run("await page.reload()")
     await page.until("Stopped. The answer is not complete.")
     texts = await page.texts()
     assert texts[0] == "long"
@@ -105,6 +124,37 @@ async def test_impatient_keys_send_a_message_once(page: Page, server: Running) -
     assert await page.texts() == ["once", "Hello from the model."]
 
 
+async def test_what_is_typed_while_the_first_message_is_sent_stays(
+    page: Page, server: Running
+) -> None:
+    await page.visit(server, "?assistant=chat")
+    await page.run("""
+      globalThis.held = [];
+      await page.route("**/threads", (route) => { held.push(route); });
+    """)
+    await page.say("the first one")
+    # It is shown before the server has heard of it.
+    await page.run('await page.locator(".message .bubble", {hasText: "the first one"}).waitFor()')
+    await page.run('await page.keyboard.type("and then")')
+    await page.run('await held[0].continue(); await page.unroute("**/threads");')
+    await page.until("Hello from the model.")
+    box = 'return page.getByLabel("Message", {exact: true}).inputValue()'
+    assert await page.run(box) == "and then"
+
+
+async def test_an_answer_that_nobody_has_seen_is_marked_in_the_list(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    gate = await answering(page, server, endpoint, "take your time")
+    await page.click("New conversation")
+    row = 'page.locator(".threads .entry", {hasText: "take your time"})'
+    await page.run(f'await {row}.getByLabel("Answering").waitFor()')
+    gate.open(100)
+    await page.run(f'await {row}.getByText("New ·").waitFor(); await {row}.click()')
+    await page.until("w59")
+    await page.run(f'await {row}.getByText("New ·").waitFor({{state: "detached"}})')
+
+
 async def test_a_failed_run_says_so_and_is_tried_again(
     page: Page, server: Running, endpoint: OpenAIServer
 ) -> None:
@@ -119,9 +169,7 @@ async def test_a_failed_run_says_so_and_is_tried_again(
     assert await page.texts() == ["try", "Now it works."]
 
 
-async def test_a_text_that_cannot_be_sent_is_kept_and_survives_a_reload(
-    page: Page, server: Running
-) -> None:
+async def test_a_text_that_cannot_be_sent_survives_a_reload(page: Page, server: Running) -> None:
     await page.visit(server, "?assistant=chat")
     await page.say("hello")
     await page.until("Hello from the model.")
@@ -129,11 +177,15 @@ async def test_a_text_that_cannot_be_sent_is_kept_and_survives_a_reload(
     await page.run("await context.setOffline(true)")
     await page.say("not lost")
     await page.until("The server does not answer.")
+    # With the reload, the page that would send it is gone.
+    await page.run(
+        "await page.route('**/runs', (route) => route.abort());"
+        "await context.setOffline(false); await page.reload()"
+    )
+    await page.until("Hello from the model.")
     box = 'return page.getByLabel("Message", {exact: true}).inputValue()'
     assert await page.run(box) == "not lost"
-    await page.run("await context.setOffline(false); await page.reload()")
-    await page.until("Hello from the model.")
-    assert await page.run(box) == "not lost"
+    await page.run("await page.unroute('**/runs')")
     await page.run('await page.keyboard.press("Enter")')
     await page.run('await page.locator(".message").nth(3).waitFor()')
     await page.idle()
@@ -142,34 +194,38 @@ async def test_a_text_that_cannot_be_sent_is_kept_and_survives_a_reload(
 
 
 async def test_questions_are_answered_in_the_inbox(page: Page, server: Running) -> None:
-    await page.visit(server, "?assistant=interrupt")
-    await page.say("please ask")
+    await page.visit(server, "?assistant=asking")
+    await page.say("string")
     await page.until("A question for you")
     thread = await page.thread()
     await page.run('await page.getByRole("button", {name: /^Inbox/}).click()')
-    await page.run('await page.getByLabel("Your own answer").fill("certainly")')
+    await page.run('await page.getByLabel("Your answer").fill("certainly")')
     await page.run('await page.getByRole("button", {name: "Answer", exact: true}).click()')
     await page.until("Nothing waits for you.")
     await page.until("“certainly” answered this minute by developer")
-    await page.visit(server, f"?assistant=interrupt&thread={thread}")
-    await page.until("go on? “certainly” answered this minute by developer")
+    await page.visit(server, f"?assistant=asking&thread={thread}")
+    await page.until("What is your name? “certainly” answered this minute by developer")
     asked = 'return page.getByRole("region", {name: "A question for you"}).count()'
     assert await page.run(asked) == 0
 
 
-async def test_a_message_answers_the_question_that_waits(page: Page, server: Running) -> None:
-    await page.visit(server, "?assistant=interrupt")
-    await page.say("please ask")
-    await page.until("A question for you")
-    await page.say("by message")
-    await page.until("“by message” answered this minute by developer")
+async def test_who_writes_goes_on_with_the_answer(page: Page, server: Running) -> None:
+    await page.visit(server, "?assistant=asking")
+    await page.say("string")
+    focused = "await page.waitForFunction((name) => document.activeElement.ariaLabel === name, {})"
+    await page.run(focused.format('"Your answer"'))
+    # One question has one field.
+    assert await page.run('return page.getByRole("main").getByRole("textbox").count()') == 1
+    await page.run('await page.keyboard.type("by keyboard"); await page.keyboard.press("Enter")')
+    await page.until("“by keyboard” answered this minute by developer")
+    await page.run(focused.format('"Message"'))
     async with client(server) as api:
         thread = await page.thread()
         # The answer is shown before its run has ended.
         [run, _] = await api.get(f"/threads/{thread}/runs")
         assert await api.ended(thread, run["run_id"]) == "success"
         row = await api.get(f"/threads/{thread}")
-    assert row["values"]["answers"] == ["by message"]
+    assert row["values"]["messages"][-1]["content"] == "string: str 'by keyboard'"
 
 
 async def test_a_thread_is_renamed_archived_and_deleted(page: Page, server: Running) -> None:
@@ -243,21 +299,22 @@ async def sign_in(page: Page, user: str) -> None:
 async def test_a_deployment_under_a_prefix_asks_for_a_token(
     signed_in: Page, strict: Running
 ) -> None:
-    await signed_in.visit(strict, "?assistant=interrupt")
-    await signed_in.say("ask me")
-    await signed_in.until("A question for you")
-    await signed_in.say("yes")
-    await signed_in.until("“yes” answered this minute by ada")
+    await signed_in.visit(strict, "?assistant=asking")
+    await signed_in.say("string")
+    await signed_in.run(
+        'await page.getByLabel("Your answer").fill("Ada"); await page.keyboard.press("Enter")'
+    )
+    await signed_in.until("“Ada” answered this minute by ada")
 
 
 async def test_another_user_sees_nothing_of_a_thread(signed_in: Page, strict: Running) -> None:
-    await signed_in.visit(strict, "?assistant=interrupt")
+    await signed_in.visit(strict, "?assistant=asking")
     await signed_in.say("my secret")
     await signed_in.until("A question for you")
     thread = await signed_in.thread()
     await signed_in.click("Sign out")
     await sign_in(signed_in, "eve")
-    await signed_in.visit(strict, f"?assistant=interrupt&thread={thread}")
+    await signed_in.visit(strict, f"?assistant=asking&thread={thread}")
     await signed_in.until("This conversation does not exist, or it belongs to another user.")
     assert "my secret" not in await signed_in.run('return page.locator("body").innerText()')
     await signed_in.run('await page.getByRole("button", {name: "Inbox"}).click()')
@@ -267,7 +324,7 @@ async def test_another_user_sees_nothing_of_a_thread(signed_in: Page, strict: Ru
 async def test_a_refused_token_asks_again_and_keeps_the_text(
     signed_in: Page, strict: Running
 ) -> None:
-    await signed_in.visit(strict, "?assistant=interrupt")
+    await signed_in.visit(strict, "?assistant=asking")
     await signed_in.run('await page.getByLabel("Message", {exact: true}).fill("half a thought")')
     await signed_in.run(
         'await page.evaluate(() => sessionStorage.setItem("threadhold-token", "x"))'

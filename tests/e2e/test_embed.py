@@ -47,6 +47,74 @@ def open_server(
         yield started
 
 
+# Of a page whose styles are in the way.
+HOSTILE = """
+  html { font-size: 8px; --accent: red; --s3: 90px; }
+  body { font: 40px cursive; color: red; text-align: right; text-transform: uppercase; letter-spacing: 9px; }
+  button, input, textarea { all: unset !important; }
+"""
+_STYLE = """
+return page.evaluate(() => {
+  const shown = document.querySelector("#help").shadowRoot.querySelector(".embedded");
+  const style = getComputedStyle(shown);
+  const button = getComputedStyle(shown.querySelector(".composer .primary"));
+  const names = ["fontSize", "textTransform", "letterSpacing", "textAlign", "colorScheme"];
+  return { ...Object.fromEntries(names.map((each) => [each, style[each]])), border: button.borderStyle };
+});
+"""
+_HEAD = """
+return page.evaluate(() => [...document.head.children].map((each) => each.tagName).sort().join(" ")
+  + ` ${document.adoptedStyleSheets.length}`);
+"""
+
+
+@pytest.mark.parametrize("assistant", ["chat", "tutor", "icp_finder", "diagnosis", "research"])
+async def test_no_style_crosses_between_the_chat_and_the_page(
+    page: Page, open_server: Running, site: tuple[str, Path], assistant: str
+) -> None:
+    """Also not those of a product, which are loaded when they are needed."""
+    origin, folder = site
+    example = (WEB / "example" / "host.html").read_text()
+    example = example.replace("http://127.0.0.1:8123", open_server.url)
+    example = example.replace("TOKEN", token("acme", "ada")).replace(
+        "</style>", HOSTILE + "</style>"
+    )
+    example = example.replace(
+        'data-assistant="chat"', f'data-assistant="{assistant}" data-theme="dark"'
+    )
+    (folder / "index.html").write_text(example)
+    await page.run(f'await page.goto("{origin}/")')
+    await page.settled()
+    head = "META STYLE TITLE 0"
+    assert await page.run(_HEAD) == head
+    await page.say("hello from outside")
+    if assistant != "research":  # Its graph has no messages.
+        await page.run('await page.locator(".message.human").waitFor()')
+    await page.idle()
+    await page.settled()
+    assert await page.run(_HEAD) == head
+    assert await page.run(_STYLE) == {
+        "fontSize": "15px",
+        "textTransform": "none",
+        "letterSpacing": "normal",
+        "textAlign": "start",
+        "colorScheme": "dark",
+        "border": "solid",
+    }
+    own = {
+        "chat": ".chat-source",
+        "tutor": ".tutor-tools",
+        "icp_finder": ".icp-row",
+        "diagnosis": ".cause",
+    }
+    if assistant in own:
+        sheets = (
+            "return page.evaluate((name) => document.querySelector('#help').shadowRoot.adoptedStyleSheets"
+            f".some((each) => [...each.cssRules].some((rule) => rule.selectorText?.includes(name))), '{own[assistant]}')"
+        )
+        assert await page.run(sheets)
+
+
 async def test_a_script_tag_puts_the_chat_into_another_page(
     page: Page, open_server: Running, site: tuple[str, Path]
 ) -> None:

@@ -126,16 +126,46 @@ async def test_a_killed_server(page: Page, tmp_path: Path, endpoint: OpenAIServe
             await whole(page)
 
 
+async def test_what_is_sent_meanwhile_is_sent_when_the_server_is_back(
+    page: Page, tmp_path: Path, endpoint: OpenAIServer
+) -> None:
+    port, config = free_port(), write_config(tmp_path)
+    env = model_environment(endpoint)
+    endpoint.fallback = say("An answer.")
+    with web_server(tmp_path, config, port, **env) as first:
+        await page.visit(first, "?assistant=chat")
+        await page.say("before")
+        await page.until("An answer.")
+        await page.idle()
+    await page.say("given up")
+    await page.until("The server does not answer.")
+    # It is shown, and a person who does not want to wait gets it back.
+    assert (await page.texts())[-1] == "given up"
+    await page.click("Stop")
+    box = 'page.getByLabel("Message", {exact: true})'
+    await page.run(
+        f'await page.waitForFunction((box) => box.value === "given up", await {box}.elementHandle())'
+    )
+    await page.run(f'await {box}.fill("")')
+    await page.say("meanwhile")
+    await page.until("The server does not answer.")
+    with web_server(tmp_path, config, port, **env) as second:
+        await page.run('await page.locator(".message").nth(3).waitFor()')
+        await page.idle()
+        assert await page.texts() == ["before", "An answer.", "meanwhile", "An answer."]
+        assert second.process.poll() is None
+
+
 async def test_a_deploy_while_a_question_waits(
     page: Page, tmp_path: Path, endpoint: OpenAIServer
 ) -> None:
     port, config = free_port(), write_config(tmp_path)
     env = model_environment(endpoint)
     with web_server(tmp_path, config, port, **env) as first:
-        await page.visit(first, "?assistant=interrupt")
-        await page.say("please ask")
+        await page.visit(first, "?assistant=asking")
+        await page.say("string")
         await page.until("A question for you")
-    await page.run('await page.getByLabel("Your own answer").fill("before the deploy")')
+    await page.run('await page.getByLabel("Your answer").fill("before the deploy")')
     with web_server(tmp_path, config, port, **env) as second:
         await page.run('await page.getByRole("button", {name: "Answer", exact: true}).click()')
         await page.until("“before the deploy” answered this minute by developer")

@@ -166,8 +166,9 @@ async def test_each_statement_opens_its_quote_in_its_page(page: Page, world: Wor
     await page.run(f'await {drawer}.getByText("The competitor Heron").waitFor()')
     assert await page.run(f"return {drawer}.locator('mark').innerText()") == statement
     assert await page.run(f"return {drawer}.getByText('/news/market').count()") == 1
-    # Pages on http are named, not linked.
-    assert await page.run("return page.locator('.research a').count()") == 0
+    # The pages of the web learn nothing of the one that links to them.
+    links = "return page.locator('.research a').evaluateAll((all) => all.map((each) => each.rel))"
+    assert set(await page.run(links)) == {"noopener noreferrer"}
     await page.run('await page.keyboard.press("Escape")')
     assert await page.run(f"return {drawer}.count()") == 0
     focused = await page.run("return page.evaluate(() => document.activeElement.ariaLabel)")

@@ -13,7 +13,7 @@ from tests.support.web_app import store_conversation
 
 pytestmark = pytest.mark.only("sqlite")
 
-TURNS = 12
+TURNS = 40
 # Fills a phone's screen twice with each turn.
 PARAGRAPHS = "\n\n".join(
     f"Paragraph {i} " + "of the answer, with some words more. " * 4 for i in range(8)
@@ -67,6 +67,33 @@ async def test_own_message_is_in_view_after_each_send(
         assert found["lost"] == [], (turn, found)
     gap = 'const box = document.querySelector(".scroller"); return box.scrollHeight - box.clientHeight - box.scrollTop'
     assert await page.run(f"return page.evaluate(() => {{{gap}}})") < 80
+
+
+async def test_who_scrolls_up_slowly_stays_there_while_the_answer_grows(
+    page: Page, server: Running, endpoint: OpenAIServer
+) -> None:
+    gate = endpoint.gate()
+    endpoint.fallback = say(PARAGRAPHS * 4, delay=0.01, gate=gate)
+    gate.open(600)
+    await page.visit(server, "?assistant=chat")
+    await page.say("go on")
+    box = 'document.querySelector(".scroller")'
+    await page.run(f"await page.waitForFunction(() => {box}?.scrollTop > 400)")
+    await page.run("await page.mouse.move(600, 300)")
+    # As a finger on a trackpad does.
+    await page.run(
+        "for (let i = 0; i < 12; i++) { await page.mouse.wheel(0, -15); await page.waitForTimeout(16); }"
+    )
+    await page.run('await page.getByRole("button", {name: "To the end"}).waitFor()')
+    line = f"return page.evaluate(() => {box}.scrollTop)"
+    before: float = await page.run(line)
+    gate.open(100_000)
+    await page.idle()
+    assert await page.run(line) == before
+    await page.click("To the end")
+    await page.run(
+        f"await page.waitForFunction(() => {box}.scrollHeight - {box}.clientHeight - {box}.scrollTop < 80)"
+    )
 
 
 @pytest.mark.parametrize("width", [375, 1280])

@@ -104,10 +104,28 @@ class Page:
         """Wait until the page shows a text."""
         await self.run(f"await page.getByText({json.dumps(text)}).first().waitFor()")
 
+    async def settled(self) -> None:
+        """Wait until nothing more is loaded. The stream of changes stays open, so the network is never idle."""
+        await self.run(_SETTLED)
+
     async def idle(self) -> None:
         """Wait until no run is shown, and the state after it is."""
         stop = 'page.getByRole("button", {name: "Stop"})'
         await self.run(f'await {stop}.waitFor({{state: "hidden"}}); await page.waitForTimeout(50);')
+
+
+# Two looks a third of a second apart that find the same requests, and nothing that says that it loads.
+_SETTLED = """
+await page.waitForFunction(() => {
+  const count = performance.getEntriesByType("resource").length;
+  const roots = [document, ...[...document.querySelectorAll("*")].flatMap((each) => each.shadowRoot ?? [])];
+  const isLoading = roots.some((root) =>
+    [...root.querySelectorAll("[role=status]")].some((each) => /^(Loading|A carregar)/.test(each.textContent)));
+  const isSame = window.countOfRequests === count;
+  window.countOfRequests = count;
+  return isSame && !isLoading;
+}, null, {polling: 350});
+"""
 
 
 @asynccontextmanager

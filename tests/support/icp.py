@@ -49,7 +49,13 @@ class Sites:
         app = Starlette(routes=[Route("/", self._page)])
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app, log_config=None, ws="none", timeout_graceful_shutdown=0, timeout_keep_alive=75
+                app,
+                log_config=None,
+                # Before uvicorn 0.36, another one becomes that of all later tests of the process.
+                loop="asyncio",
+                ws="none",
+                timeout_graceful_shutdown=0,
+                timeout_keep_alive=75,
             )
         )
         self._thread = threading.Thread(target=self._serve, daemon=True)

@@ -90,6 +90,8 @@ class OpenAIServer:
                 self._app(),
                 log_config=None,
                 access_log=False,
+                # Before uvicorn 0.36, another one becomes that of all later tests of the process.
+                loop="asyncio",
                 ws="none",
                 timeout_graceful_shutdown=0,
                 # Longer than clients keep a connection. Otherwise the server may close it during a

@@ -20,21 +20,36 @@ from tests.support.served import client
 from tests.support.tutor import NO_MODEL, of_endpoint
 
 ANSWER = " ".join(f"w{i}" for i in range(60))
+REPLY = """A runtime keeps the state of each conversation in a database.
+
+| Part | Keeps |
+|---|---|
+| Checkpoints | the state after each step |
+| Event log | what was streamed |
+
+1. A run begins at the newest checkpoint.
+2. If the server dies, the run goes on **from there**.
+
+```python
+client.runs.create(thread_id, "chat", input=message)
+```"""
 # Seconds before each token.
 SLOWLY = 0.05
 
 
+PRODUCTS = ("chat", "tutor", "icp_finder", "research", "diagnosis")
+
+
 def write_config(folder: Path, **http: object) -> Path:
-    """Write a project with the products and a graph that asks, and return its file."""
-    graphs = {
-        each: f"{ROOT}/my_agent/{each}/graph.py:graph" for each in ("chat", "tutor", "icp_finder")
-    }
+    """Write a project with the products and graphs that ask, and return its file."""
+    graphs = {each: f"{ROOT}/my_agent/{each}/graph.py:graph" for each in PRODUCTS}
     graphs["interrupt"] = f"{GRAPHS}/interrupt.py:graph"
+    graphs["asking"] = f"{GRAPHS}/asking.py:graph"
     config = {
         "graphs": graphs,
         "auth": {"path": "hooks.auth:auth"},
         "http": http,
-        "sql": {"hooks": "hooks.threads:policy", "tenant_key": "tenant_id"},
+        "sql": {"hooks": "hooks.threads:policy", "tenant_key": "tenant_id", "state_keys": "input"},
     }
     path = folder / "langgraph.json"
     path.write_text(json.dumps(config))

@@ -1,17 +1,22 @@
 // Requests to the server. Every request of the page, also those of the hook, goes through `send`.
 import type { components } from "./api-types";
+import { label } from "./names";
+import { token } from "./token";
 
 type Schemas = components["schemas"];
 export type Fields = Record<string, unknown>;
 export type Assistant = Schemas["Assistant"] & { name: string };
 export type Checkpoint = Schemas["CheckpointConfig"];
-export interface Interrupt { id: string; value: unknown }
-export type Thread = Omit<Schemas["Thread"], "interrupts"> & {
-  interrupts?: Record<string, Interrupt[]>;
-};
+export interface Interrupt { id: string; value: unknown; response_schema?: unknown }
+/** What a graph takes: mostly an object, in the functional API any value. */
+export type Input = NonNullable<Schemas["RunCreateStateful"]["input"]> | null;
+/** What the page reads of a thread. */
+export type Thread = Pick<
+  Schemas["Thread"], "thread_id" | "status" | "updated_at" | "state_updated_at" | "metadata"
+> & { interrupts?: Record<string, Interrupt[]> };
 export type Run = Omit<Schemas["Run"], "kwargs"> & {
   kwargs?: {
-    input?: Fields | null;
+    input?: unknown;
     command?: { resume?: unknown } | null;
     config?: { configurable?: Fields };
   };
@@ -22,6 +27,8 @@ export interface State {
   parent_checkpoint: { checkpoint_id: string } | null;
   created_at: string | null;
   metadata: Fields;
+  /** The steps that come next. */
+  next?: string[];
   tasks?: { interrupts?: Interrupt[]; error?: unknown }[];
 }
 
@@ -34,7 +41,6 @@ export class ApiError extends Error {
 
 // ---- Address and sign-in ----
 
-const TOKEN = "threadhold-token";
 const prefix = document.querySelector<HTMLMetaElement>('meta[name="threadhold-api"]')?.content ?? "";
 const folder = location.pathname.replace(/\/[^/]*$/, "");
 
@@ -47,15 +53,6 @@ export function setServer(url: string): void {
 }
 
 export const signedOut = new EventTarget();
-
-export function token(): string | null {
-  return sessionStorage.getItem(TOKEN);
-}
-
-export function signIn(value: string | null): void {
-  if (value === null) sessionStorage.removeItem(TOKEN);
-  else sessionStorage.setItem(TOKEN, value);
-}
 
 // ---- Requests ----
 
@@ -123,6 +120,15 @@ export async function download(path: string, name: string): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
+/** The user, as the server's authentication names them; null without any. */
+export interface Caller {
+  identity: string | null;
+  display_name: string | null;
+  tenant: string | null;
+}
+
+export const me = (): Promise<Caller> => call("GET", "/me");
+
 // ---- Assistants ----
 
 const FIRST = ["chat", "tutor", "icp_finder", "research", "diagnosis"];
@@ -140,11 +146,7 @@ export async function assistants(): Promise<Assistant[]> {
   return found.sort((a, b) => rank(a) - rank(b) || label(a.graph_id).localeCompare(label(b.graph_id)));
 }
 
-/** Return the name of a graph for people. */
-export function label(graph: string): string {
-  const text = graph.replaceAll("_", " ").replace(/^icp\b/, "ICP");
-  return text.charAt(0).toLocaleUpperCase() + text.slice(1);
-}
+export { label };
 
 // ---- Threads ----
 
@@ -152,7 +154,7 @@ export const PAGE = 500;
 const SHOWN: Schemas["ThreadSearchRequest"] = {
   sort_by: "updated_at",
   sort_order: "desc",
-  select: ["thread_id", "status", "updated_at", "metadata", "interrupts"],
+  select: ["thread_id", "status", "updated_at", "state_updated_at", "metadata", "interrupts"],
 };
 
 export const threads = (archived: boolean, limit = PAGE): Promise<Thread[]> =>
@@ -173,7 +175,12 @@ export function asks(thread: Thread): boolean {
   return questionsOf(thread).length > 0;
 }
 
-export const thread = (id: string): Promise<Thread> => call("GET", `/threads/${id}`);
+/** Return a thread without its values, which may be long. */
+export async function thread(id: string): Promise<Thread> {
+  const [found] = await call<Thread[]>("POST", "/threads/search", { ...SHOWN, ids: [id], limit: 1, include_archived: true });
+  if (found === undefined) throw new ApiError(404, {}, "gone");
+  return found;
+}
 
 export const createThread = (graph: string, title: string): Promise<Thread> =>
   call("POST", "/threads", { metadata: { graph_id: graph, title } } satisfies Schemas["ThreadCreate"]);
@@ -190,21 +197,27 @@ export const history = (id: string, limit: number): Promise<State[]> =>
 
 export const runs = (id: string, limit = 50): Promise<Run[]> => call("GET", `/threads/${id}/runs?limit=${limit}`);
 
-/** Return the runs of a thread that are not over, oldest first. */
-export async function activeRuns(id: string): Promise<Run[]> {
-  const [running, pending] = await Promise.all([
-    call<Run[]>("GET", `/threads/${id}/runs?limit=50&status=running`),
-    call<Run[]>("GET", `/threads/${id}/runs?limit=50&status=pending`),
-  ]);
-  return [...running, ...pending.sort((a, b) => a.created_at.localeCompare(b.created_at))];
+/** Return the runs that are not over, oldest first, of those of a thread. */
+export function activeOf(found: Run[]): Run[] {
+  return found
+    .filter((run) => run.status === "running" || run.status === "pending")
+    .sort((a, b) => a.created_at.localeCompare(b.created_at));
 }
+
+/** Return the messages that a stopped or failed run has streamed and no state has. */
+export const partial = (id: string, run: string): Promise<Fields[]> =>
+  call<{ messages: Fields[] }>("GET", `/threads/${id}/runs/${run}/partial`).then((found) => found.messages);
 
 /**
  * Start a run, behind those of the thread that are not over.
  *
+ * @param graph name of the graph, or id of an assistant
  * @param from id of the checkpoint where the run begins; by default the newest
+ * @param context what the run gets beside its input; by default that of the assistant
  */
-export const startRun = (id: string, graph: string, input: Fields | null, from?: string | null): Promise<Run> =>
+export const startRun = (
+  id: string, graph: string, input: Input, from?: string | null, context?: Fields,
+): Promise<Run> =>
   call("POST", `/threads/${id}/runs`, {
     assistant_id: graph,
     input,
@@ -213,19 +226,26 @@ export const startRun = (id: string, graph: string, input: Fields | null, from?:
     multitask_strategy: "enqueue",
     stream_resumable: true,
     stream_subgraphs: true,
-    // Without it, the stream of the thread has no tokens of this run.
-    config: { configurable: { __event_streaming_v2: true } },
+    // Without the flag, the stream of the thread has no tokens of this run. The server takes no context beside
+    // it, and makes the context of what is configurable.
+    config: { configurable: { ...context, __event_streaming_v2: true } },
   } satisfies Schemas["RunCreateStateful"]);
 
 export const cancel = (id: string, run: string): Promise<null> =>
   call("POST", `/threads/${id}/runs/${run}/cancel?wait=true`);
 
-/** Answer an interrupt. The server refuses an interrupt that no longer waits. */
-export async function respond(id: string, interrupt: string, response: unknown): Promise<void> {
+/** Take back a run that has not begun: nothing of it stays. */
+export const withdraw = (id: string, run: string): Promise<null> =>
+  call("POST", `/threads/${id}/runs/${run}/cancel?wait=true&action=rollback`);
+
+/** Answer interrupts, by their ids. The server refuses one that no longer waits. */
+export async function respond(id: string, answers: Fields): Promise<void> {
   const answer = await call<Fields>("POST", `/threads/${id}/commands`, {
     id: 1,
     method: "input.respond",
-    params: { namespace: [], interrupt_id: interrupt, response },
+    params: {
+      responses: Object.entries(answers).map(([interrupt_id, response]) => ({ namespace: [], interrupt_id, response })),
+    },
   } satisfies Schemas["ProtocolCommand"]);
   if (answer.type !== "error") return;
   const text = String(answer.message);

@@ -1,84 +1,68 @@
 // The shell: sign-in, sidebar, and the conversation, the inbox or the start.
-import { Suspense, useCallback, useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import * as api from "./api";
-import { Conversation } from "./conversation";
-import { keepDraft } from "./drafts";
+import { Boundary } from "./boundary";
+import { keepDraft, moveDraft } from "./drafts";
+import { hand } from "./handed";
 import { language, languages, setLanguage, t, type Language } from "./i18n";
 import { Icon } from "./icon";
 import { newId } from "./ids";
-import { Inbox } from "./inbox";
-import { usePolling } from "./polling";
+import { preloaded } from "./preloaded";
 import { explain } from "./problems";
 import { products } from "./products";
-import { go, usePlace } from "./route";
+import { format, go, usePlace } from "./route";
 import { Sidebar } from "./sidebar";
 import { SignIn } from "./signin";
 import { Start } from "./start";
+import { askTabs, shareToken, signIn, token } from "./token";
 import { graphOf, titleOf } from "./threads";
+import { useCaller, useThread, useThreads } from "./use-threads";
 
-const HIDDEN = new Set(["enrichment"]);
-const BUSY_MS = 3_000;
-const IDLE_MS = 15_000;
+// The start shows neither. A page where a conversation can begin loads it before it is needed.
+const { Preloaded: Conversation, preload: conversation } = preloaded(async () => (await import("./conversation")).Conversation);
+const Inbox = lazy(async () => ({ default: (await import("./inbox")).Inbox }));
 
 export function App() {
   const [needsToken, setNeedsToken] = useState(false);
   useEffect(() => {
-    const out = () => setNeedsToken(true);
+    const ask = async () => {
+      // Another tab may have one. One that was refused comes from the person.
+      const known = token() === null ? await askTabs(api.apiUrl) : null;
+      if (known === null) setNeedsToken(true);
+      else {
+        signIn(known);
+        location.reload();
+      }
+    };
+    const out = () => void ask();
+    const end = shareToken(api.apiUrl);
     api.signedOut.addEventListener("signedout", out);
-    return () => api.signedOut.removeEventListener("signedout", out);
+    return () => {
+      end();
+      api.signedOut.removeEventListener("signedout", out);
+    };
   }, []);
   if (!needsToken) {
     return (
-      <Shell
-        onSignOut={() => {
-          api.signIn(null);
-          setNeedsToken(true);
-        }}
-      />
+      <Boundary>
+        <Shell
+          onSignOut={() => {
+            signIn(null);
+            setNeedsToken(true);
+          }}
+        />
+      </Boundary>
     );
   }
   return (
     <SignIn
-      again={api.token() !== null}
+      again={token() !== null}
       onToken={(value) => {
-        api.signIn(value);
+        signIn(value);
         setNeedsToken(false);
       }}
     />
   );
-}
-
-/** What the whole page needs of the server: assistants and threads. */
-function useOverview(archived: boolean, limit: number) {
-  const [assistants, setAssistants] = useState<api.Assistant[] | null>(null);
-  const [threads, setThreads] = useState<api.Thread[] | null>(null);
-  const [waiting, setWaiting] = useState(0);
-  const [problem, setProblem] = useState<unknown>(null);
-  const refresh = useCallback(async () => {
-    try {
-      const [found, open] = await Promise.all([api.threads(archived, limit), api.waiting()]);
-      setThreads(found);
-      setWaiting(open.length);
-      setProblem(null);
-    } catch (error) {
-      setProblem(error);
-    }
-  }, [archived, limit]);
-  const load = useCallback(async () => {
-    try {
-      setAssistants((await api.assistants()).filter((each) => !HIDDEN.has(each.graph_id)));
-      await refresh();
-    } catch (error) {
-      setProblem(error);
-    }
-  }, [refresh]);
-  useEffect(() => {
-    const start = setTimeout(() => void load(), 0);
-    return () => clearTimeout(start);
-  }, [load]);
-  const isBusy = problem !== null || (threads?.some((each) => each.status === "busy") ?? false);
-  usePolling(assistants === null ? load : refresh, isBusy ? BUSY_MS : IDLE_MS);
-  return { assistants, threads, waiting, problem, refresh, load };
 }
 
 function Shell({ onSignOut }: { onSignOut: () => void }) {
@@ -87,8 +71,9 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
   const [limit, setLimit] = useState(api.PAGE);
   const [isOpen, setOpen] = useState(false);
   const [lang, setLang] = useState<Language>(language());
-  const { assistants, threads, waiting, problem, refresh, load } = useOverview(archived, limit);
-  const thread = threads?.find((each) => each.thread_id === place.thread);
+  const { assistants, threads, waiting, problem, retry } = useThreads(archived, limit);
+  const caller = useCaller();
+  const { thread, trouble } = useThread(place.thread, threads);
   const graph = place.assistant ?? (thread === undefined ? null : graphOf(thread));
   const Page = graph === null ? undefined : products[graph]?.Page;
   const title = place.view === "inbox" ? t("inbox") : thread === undefined ? null : titleOf(thread);
@@ -96,14 +81,18 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
     document.documentElement.lang = lang;
     document.title = title === null ? "Threadhold" : `${title} · Threadhold`;
   }, [lang, title]);
+  useEffect(() => {
+    if (place.assistant !== null) void conversation();
+  }, [place.assistant]);
   const begin = async (id: string, assistant: string, text: string) => {
     if (text !== "") {
       const message = { type: "human", content: text, id: newId() };
       // A text that the server refuses is in the box of the new conversation.
-      await api.startRun(id, assistant, { messages: [message] }).catch(() => keepDraft(id, text));
+      await api.startRun(id, assistant, { messages: [message] }).then((run) => hand(id, message, run.run_id), () => keepDraft(id, text));
     }
+    await conversation();
+    moveDraft(`new:${assistant}`, id);
     go({ thread: id, assistant });
-    void refresh();
   };
   return (
     <div className="shell" key={lang}>
@@ -111,14 +100,13 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
       <Sidebar
         threads={threads}
         place={place}
-        waiting={waiting}
+        waiting={waiting?.length ?? 0}
         archived={archived}
         isOpen={isOpen}
         onArchived={setArchived}
-        onChange={refresh}
         onClose={() => setOpen(false)}
         onMore={threads?.length === limit ? () => setLimit(limit + api.PAGE) : undefined}
-        footer={<Footer lang={lang} onLanguage={setLang} onSignOut={onSignOut} />}
+        footer={<Footer caller={caller} lang={lang} onLanguage={setLang} onSignOut={onSignOut} />}
       />
       <main id="main" tabIndex={-1}>
         <div className="bar-top">
@@ -135,43 +123,62 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
         {problem !== null && (
           <p className="alert row banner" role="alert">
             <span>{explain(problem)}</span>
-            <button className="small" onClick={() => void load()}>{t("retry")}</button>
+            <button className="small" onClick={retry}>{t("retry")}</button>
           </p>
         )}
-        {place.view === "inbox" ? (
-          <Inbox onChange={refresh} onStarted={(...started) => void begin(...started)} />
-        ) : place.thread === null ? (
-          <Start assistants={assistants} chosen={place.assistant} onStarted={(...started) => void begin(...started)} />
-        ) : Page !== undefined ? (
+        <Boundary key={format(place)}>
           <Suspense fallback={<p className="empty" role="status">{t("loading")}</p>}>
-            <Page key={place.thread} threadId={place.thread} onChange={refresh} />
+            {place.view === "inbox" ? (
+              <Inbox threads={waiting} onStarted={(...started) => void begin(...started)} />
+            ) : place.thread === null ? (
+              <Start assistants={assistants} chosen={place.assistant} onStarted={(...started) => void begin(...started)} />
+            ) : Page !== undefined ? (
+              <Page key={place.thread} threadId={place.thread} />
+            ) : graph !== null && graph !== "" ? (
+              <Conversation
+                key={place.thread}
+                threadId={place.thread}
+                graph={graph}
+                name={api.label(graph)}
+                onStarted={(...started) => void begin(...started)}
+              />
+            ) : (
+              <Nowhere trouble={trouble} />
+            )}
           </Suspense>
-        ) : graph !== null && graph !== "" ? (
-          <Conversation
-            key={place.thread}
-            threadId={place.thread}
-            graph={graph}
-            name={api.label(graph)}
-            onChange={refresh}
-            onStarted={(...started) => void begin(...started)}
-          />
-        ) : (
-          <p className="empty" role="status">{t(threads === null ? "loading" : "gone")}</p>
-        )}
+        </Boundary>
       </main>
     </div>
   );
 }
 
+/** Say why a conversation is not shown, and what helps. */
+function Nowhere({ trouble }: { trouble: unknown }) {
+  if (trouble === null) return <p className="empty" role="status">{t("loading")}</p>;
+  return (
+    <div className="empty stack" role="alert">
+      <p>{explain(trouble)}</p>
+      <p><button onClick={() => go({})}>{t("newThread")}</button></p>
+    </div>
+  );
+}
+
 interface FooterProps {
+  caller: api.Caller | null;
   lang: Language;
   onLanguage: (chosen: Language) => void;
   onSignOut: () => void;
 }
 
-function Footer({ lang, onLanguage, onSignOut }: FooterProps) {
+function Footer({ caller, lang, onLanguage, onSignOut }: FooterProps) {
   return (
     <>
+      {caller?.identity != null && (
+        <span className="meta clip who" title={caller.identity}>
+          {caller.display_name ?? caller.identity}
+          {caller.tenant !== null && ` · ${caller.tenant}`}
+        </span>
+      )}
       <label className="grow">
         <span className="hidden">{t("language")}</span>
         <select
@@ -186,7 +193,7 @@ function Footer({ lang, onLanguage, onSignOut }: FooterProps) {
           {Object.entries(languages).map(([code, name]) => <option key={code} value={code}>{name}</option>)}
         </select>
       </label>
-      {api.token() !== null && <button className="quiet small" onClick={onSignOut}>{t("signOut")}</button>}
+      {token() !== null && <button className="quiet small" onClick={onSignOut}>{t("signOut")}</button>}
     </>
   );
 }

@@ -1,5 +1,6 @@
 // The tree of a thread's checkpoints: from where a message can be repeated, and its other versions.
-import type { Fields, State } from "./api";
+import type { State } from "./api";
+import { messagesOf } from "./messages-of";
 
 export interface Place {
   /** The checkpoint from which a run replaces the message. */
@@ -8,11 +9,6 @@ export interface Place {
   versions: string[];
   /** The version that is shown. */
   current: number;
-}
-
-export function messagesOf(state: State | undefined): Fields[] {
-  const found = state?.values.messages;
-  return Array.isArray(found) ? (found as Fields[]) : [];
 }
 
 /**
@@ -38,10 +34,10 @@ export function places(history: State[], leaf?: string | null): Map<string, Plac
   }
   for (const id of path) {
     const before = byId.get(byId.get(id)?.parent_checkpoint?.checkpoint_id ?? "");
-    const known = new Set(messagesOf(before).map((message) => message.id));
+    const known = new Set(messagesOf(before?.values).map((message) => message.id));
     const parent = anchor(id, byId);
     const siblings = parent === null ? [id] : starts(parent, byId, children);
-    for (const message of messagesOf(byId.get(id))) {
+    for (const message of messagesOf(byId.get(id)?.values)) {
       if (typeof message.id !== "string" || known.has(message.id) || found.has(message.id)) continue;
       found.set(message.id, {
         parent,
@@ -53,10 +49,18 @@ export function places(history: State[], leaf?: string | null): Map<string, Plac
   return found;
 }
 
+/** Return the states with which runs have ended, oldest first, and which of them is shown. */
+export function resultsOf(history: State[], leaf: string | null): Pick<Place, "versions" | "current"> {
+  const versions = history.filter((state) => state.next?.length === 0 && !isInput(state)).map((state) => state.checkpoint.checkpoint_id).reverse();
+  const at = leaf === null ? -1 : versions.indexOf(leaf);
+  return { versions, current: at < 0 ? versions.length - 1 : at };
+}
+
 type States = Map<string, State>;
 
+/** Return whether a run begins with a checkpoint: of its input, or of the place where it has none. */
 function isInput(state: State | undefined): boolean {
-  return state?.metadata.source === "input";
+  return state?.metadata.source === "input" || state?.metadata.source === "fork";
 }
 
 /**

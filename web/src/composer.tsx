@@ -1,9 +1,11 @@
 // The box to write in.
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { Fields } from "./api";
-import { draft, keepDraft } from "./drafts";
+import { Chosen, DropHint, Lost, Picker, useFiles } from "./attachments/files";
+import { draft, draftFiles, joined, keepDraft, keepDraftFiles, keepSending } from "./drafts";
 import { t } from "./i18n";
 import { Icon } from "./icon";
+import { isComposing } from "./keys";
 
 /** How a graph takes files: as content blocks of a message. */
 export interface Attachments {
@@ -31,7 +33,14 @@ const TALLEST = 240;
  */
 export function Composer({ place, onSend, onStop, readOnly = false, placeholder, attachments }: Props) {
   const [text, setText] = useState(() => draft(place));
-  const [files, setFiles] = useState<File[]>([]);
+  const form = useRef<HTMLFormElement>(null);
+  const { files, setFiles, add, remove, problem, isOver, onPaste } = useFiles(readOnly ? undefined : attachments?.accept, form);
+  const [before, setBefore] = useState(() => draftFiles(place));
+  const lost = before.filter((name) => !files.some((each) => each.name === name));
+  if (lost.length < before.length) setBefore(lost);
+  useEffect(() => {
+    keepDraftFiles(place, [...before, ...files.map((each) => each.name)]);
+  }, [before, files, place]);
   const box = useRef<HTMLTextAreaElement>(null);
   const line = useRef<Promise<unknown>>(Promise.resolve());
   const latest = useRef(onSend);
@@ -43,7 +52,7 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
     if (area === null) return;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, TALLEST)}px`;
-  }, [text]);
+  }, [text, placeholder]);
 
   const write = (value: string) => {
     setText(value);
@@ -53,37 +62,53 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
     const wanted = text.trim();
     const chosen = files;
     if ((wanted === "" && chosen.length === 0) || readOnly) return;
-    setText("");
+    write("");
+    keepSending(place, wanted);
     setFiles([]);
+    setBefore([]);
     line.current = line.current.then(async () => {
       const blocks: Fields[] = [];
       for (const file of chosen) if (attachments !== undefined) blocks.push(await attachments.read(file));
       const isSent = await latest.current(wanted, blocks);
-      setText((now) => {
-        const left = isSent ? now : [wanted, now].filter((each) => each !== "").join("\n");
-        keepDraft(place, left);
-        return left;
-      });
-      if (!isSent) setFiles(chosen);
+      keepSending(place, "");
+      if (!isSent) {
+        setText((now) => {
+          const left = joined(wanted, now);
+          keepDraft(place, left);
+          return left;
+        });
+      }
+      if (!isSent) setFiles((now) => [...chosen, ...now]);
     });
+    box.current?.focus();
+  };
+
+  const stop = () => {
+    onStop?.();
+    // The button goes, and would take the focus with it.
     box.current?.focus();
   };
 
   return (
     <form
-      className={readOnly ? "composer closed" : "composer"}
+      ref={form}
+      className={`composer${readOnly ? " closed" : ""}${isOver ? " over" : ""}`}
       onSubmit={(event) => {
         event.preventDefault();
         submit();
       }}
     >
       {attachments !== undefined && !readOnly && (
-        <Picker accept={attachments.accept} onPick={(picked) => setFiles((old) => [...old, ...picked])} />
+        <Picker accept={attachments.accept} onPick={add} />
       )}
       <div className="grow">
-        {files.length > 0 && <Chosen files={files} onRemove={(gone) => setFiles(files.filter((each) => each !== gone))} />}
+        <Chosen files={files} onRemove={remove} />
+        {problem !== "" && <p className="wrong" role="alert">{problem}</p>}
+        <Lost names={lost} onForget={() => setBefore([])} />
+        {isOver && <DropHint />}
         <textarea
           ref={box}
+          dir="auto"
           rows={1}
           value={text}
           readOnly={readOnly}
@@ -91,15 +116,17 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
           aria-label={t("message")}
           placeholder={readOnly ? t("readOnly") : (placeholder ?? t("placeholder"))}
           onChange={(event) => write(event.target.value)}
+          onPaste={onPaste}
           onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+            if (event.key === "Escape") stop();
+            if (event.key !== "Enter" || event.shiftKey || isComposing(event.nativeEvent)) return;
             event.preventDefault();
             submit();
           }}
         />
       </div>
       {onStop !== undefined && (
-        <button type="button" onClick={onStop}>
+        <button type="button" title="Esc" onClick={stop}>
           <Icon name="stop" />
           {t("stop")}
         </button>
@@ -110,54 +137,4 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
       </button>
     </form>
   );
-}
-
-function Picker({ accept, onPick }: { accept: string; onPick: (files: File[]) => void }) {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <input
-        ref={input}
-        hidden
-        multiple
-        type="file"
-        accept={accept}
-        onChange={(event) => {
-          onPick([...(event.target.files ?? [])]);
-          event.target.value = "";
-        }}
-      />
-      <button type="button" className="icon quiet" aria-label={t("attach")} onClick={() => input.current?.click()}>
-        <Icon name="attach" />
-      </button>
-    </>
-  );
-}
-
-function Chosen({ files, onRemove }: { files: File[]; onRemove: (file: File) => void }) {
-  return (
-    <ul className="plain row wrap">
-      {files.map((file) => (
-        <li className="badge" key={`${file.name} ${file.lastModified}`}>
-          {file.name}
-          <button
-            type="button"
-            className="icon quiet small"
-            aria-label={`${t("detach")}: ${file.name}`}
-            onClick={() => onRemove(file)}
-          >
-            <Icon name="close" size={14} />
-          </button>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-/** Read a file as a content block of an image, for a graph whose model takes images. */
-export async function imageBlock(file: File): Promise<Fields> {
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return { type: "image", mime_type: file.type, data: btoa(binary), source_type: "base64" };
 }

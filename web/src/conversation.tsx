@@ -1,39 +1,94 @@
 // A conversation: its messages, its questions, and the box to write in.
-import { Suspense, useState } from "react";
+import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
 import * as api from "./api";
+import { settingsOf } from "./assistants/client";
+import { ACCEPTED, blockOf } from "./attachments/blocks";
 import { Composer } from "./composer";
 import { draft, keepDraft } from "./drafts";
+import { useActions, useFocus } from "./focus";
 import { t } from "./i18n";
-import { Pending } from "./pending";
-import { explain } from "./problems";
+import { Icon } from "./icon";
+import { inputOf, Pending } from "./pending";
+import { LOOSE, placed, type UiMessage } from "./generative/messages";
+import { Progress } from "./generative/progress";
+import { messagesOf } from "./messages-of";
+import { explain, isGone } from "./problems";
 import { products } from "./products";
 import type { StartProps } from "./products/props";
-import { Answers, answersOf, Ask } from "./question";
+import { Answers, answersOf, Questions } from "./question";
+import { askedOf, meantBy } from "./questions/asked";
 import { go } from "./route";
+import { withoutTools } from "./shown";
+import { entriesOf } from "./state/entries";
+import { w as stateWord } from "./state/words";
 import { titleOf } from "./threads";
+import { showTools, toolsShown } from "./tools-shown";
 import { Transcript } from "./transcript";
 import { useConversation, type Conversation as State } from "./use-conversation";
+import { Versions } from "./versions";
+
+const StatePanel = lazy(() => import("./state/panel").then((found) => ({ default: found.StatePanel })));
+const Result = lazy(() => import("./state/result"));
+const Again = lazy(() => import("./state/again"));
+const Settings = lazy(() => import("./assistants/conversation"));
+const UiMessages = lazy(() => import("./generative/view"));
+
+// A graph that the page does not know may take any file.
+const ANY_FILE = { accept: ACCEPTED, read: blockOf };
 
 interface Props {
   threadId: string;
   graph: string;
   name: string;
-  onChange: () => Promise<void>;
   onStarted: StartProps["onStarted"];
 }
 
-export function Conversation({ threadId, graph, name, onChange, onStarted }: Props) {
-  const state = useConversation(threadId, graph, onChange);
-  const { server, messages, isBusy, isReadOnly, questions } = state;
+export function Conversation({ threadId, graph, name, onStarted }: Props) {
+  const state = useConversation(threadId, graph);
+  const { server, values, ui, say, answer, isBusy, isReadOnly, questions } = state;
+  const [hasTools, setTools] = useState(toolsShown);
+  const messages = useMemo(() => (hasTools ? state.messages : withoutTools(state.messages)), [hasTools, state.messages]);
   const last = messages.at(-1);
   const isAnswering = isBusy && last?.role === "ai";
-  const { View, Header, Panel, panelName, Answer, Message, attachments } = products[graph] ?? {};
-  const [isBeside, setBeside] = useState(() => matchMedia("(min-width: 1100px)").matches);
+  const product = products[graph];
+  const { View, Header, Answer, Message } = product ?? {};
+  const attachments = product === undefined ? ANY_FILE : product.attachments;
+  const hasState = product === undefined && entriesOf(state.values).length > 0;
+  const Panel = product === undefined ? (hasState ? StatePanel : undefined) : product.Panel;
+  const panelName = product === undefined ? () => stateWord("state") : product.panelName;
+  const [isBeside, setBeside] = useState(() => product !== undefined && matchMedia("(min-width: 1100px)").matches);
+  // A graph without messages shows its state instead.
+  const runs = server?.runs ?? [];
+  const isChat = product !== undefined || messages.length > 0 || runs.length === 0 || runs.some((run) => inputOf(run).length > 0);
+  // A question is answered in its card.
+  const isAsked = product?.Question === undefined && !isReadOnly && questions.length > 0;
+  const assistant = settingsOf(server?.thread.metadata ?? {}).assistant ?? graph;
+  const page = useRef<HTMLElement>(null);
+  useFocus(page, isAsked);
+  const actions = useActions(page, state.actions);
+  const submit = useCallback(
+    (text: string) => {
+      const question = questions[0];
+      if (question === undefined) return say(text);
+      const asked = askedOf(question);
+      const meant = asked.kind === "open" ? meantBy(text, asked.options) : undefined;
+      return meant === undefined ? Promise.resolve(false) : answer({ [question.id]: meant });
+    },
+    [answer, questions, say],
+  );
+  const components = useMemo(() => {
+    const show = (list: UiMessage[]) => (
+      <Suspense><UiMessages graph={graph} messages={list} onSubmit={(text) => void submit(text)} /></Suspense>
+    );
+    const found = placed(product === undefined ? ui : [], messagesOf(values), new Set(messages.map((each) => each.id)));
+    return new Map([...found].map(([id, list]) => [id, show(list)]));
+  }, [graph, messages, product, submit, ui, values]);
+  const hasProgress = product === undefined && state.progress !== undefined;
   const view = {
     threadId, isBusy, values: state.values, readOnly: isReadOnly, say: (text: string) => state.say(text),
   };
   return (
-    <section className={Panel !== undefined && isBeside ? "conversation beside" : "conversation"} aria-label={name}>
+    <section className={Panel !== undefined && isBeside ? "conversation beside" : "conversation"} aria-label={name} ref={page}>
       <header className="row">
         <h1 className="grow clip">{server === null ? name : titleOf(server.thread)}</h1>
         {Header !== undefined && <Suspense><Header /></Suspense>}
@@ -41,7 +96,22 @@ export function Conversation({ threadId, graph, name, onChange, onStarted }: Pro
           <button className="small" aria-pressed={isBeside} onClick={() => setBeside(!isBeside)}>{panelName?.()}</button>
         )}
         {isReadOnly && <span className="badge warn">{t("readOnly")}</span>}
-        <span className="badge">{name}</span>
+        {product !== undefined || server === null ? (
+          <span className="badge">{name}</span>
+        ) : (
+          <Suspense fallback={<span className="badge">{name}</span>}>
+            <Settings
+              thread={server.thread}
+              graph={graph}
+              isReadOnly={isReadOnly}
+              hasTools={hasTools}
+              onTools={(areShown) => {
+                showTools(areShown);
+                setTools(areShown);
+              }}
+            />
+          </Suspense>
+        )}
       </header>
       <Transcript
         messages={messages}
@@ -53,40 +123,51 @@ export function Conversation({ threadId, graph, name, onChange, onStarted }: Pro
         storedValues={state.storedValues}
         places={isBusy ? NONE : state.places}
         readOnly={isReadOnly}
-        actions={state.actions}
+        actions={actions}
+        extras={components}
         below={View !== undefined && <Suspense><View {...view} /></Suspense>}
       >
         {state.isLoading && <p className="empty" role="status">{t("loading")}</p>}
-        {!state.isLoading && messages.length === 0 && !isBusy && questions.length === 0 && (
+        {product === undefined && (
+          <Suspense>
+            {components.get(LOOSE)}
+            {!isChat && <Result values={state.values} assistant={assistant} isBusy={isBusy} />}
+            {!isChat && !isBusy && state.results.versions.length > 1 && (
+              <Versions place={state.results} label={stateWord("results")} onShow={actions.show} />
+            )}
+            {!isChat && !isBusy && !isReadOnly && questions.length === 0 && (
+              <Again key={runs[0]?.run_id} assistant={assistant} last={runs.map((run) => run.kwargs?.input).find((input) => input != null)} onRun={(input) => void state.run(input)} />
+            )}
+          </Suspense>
+        )}
+        {server !== null && isChat && messages.length === 0 && !isBusy && questions.length === 0 && (
           <p className="empty">{t("empty")}</p>
         )}
-        {isBusy && !isAnswering && (
+        {isBusy && !isAnswering && !hasProgress && state.problem === null && (
           <p className="thinking" role="status"><i className="dot busy" />{t("thinking")}</p>
         )}
+        {hasProgress && <Progress event={state.progress} />}
+        {isBusy && !isChat && <p><button onClick={state.stop}><Icon name="stop" />{t("stop")}</button></p>}
         <Announce text={isAnswering ? last.text : ""} />
         <Answers given={answersOf(server?.runs ?? [], server?.history ?? [])} />
-        {!isReadOnly && questions.map((each) => (
-          <Ask
-            key={each.id}
-            graph={graph}
-            threadId={threadId}
-            value={each.value}
-            onAnswer={(answer) => state.answer(each.id, answer)}
-            onStarted={onStarted}
-          />
-        ))}
+        {!isReadOnly && (
+          <Questions graph={graph} threadId={threadId} questions={questions} onAnswer={state.answer} onStarted={onStarted} />
+        )}
       </Transcript>
       <div className="below">
         <Notice state={state} threadId={threadId} graph={graph} />
         <Pending runs={state.queued} onCancel={state.withdraw} />
-        <Composer
-          place={threadId}
-          onSend={state.say}
-          onStop={isBusy ? state.stop : undefined}
-          readOnly={isReadOnly}
-          placeholder={t(questions.length > 0 ? "placeholderAnswer" : isBusy ? "placeholderBusy" : "placeholder")}
-          attachments={attachments}
-        />
+        {/* Hidden, it keeps what is typed and the files. A graph without messages takes no text at all. */}
+        {isChat && <div hidden={isAsked || isGone(state.problem)}>
+          <Composer
+            place={threadId}
+            onSend={state.say}
+            onStop={isBusy ? state.stop : undefined}
+            readOnly={isReadOnly}
+            placeholder={t(questions.length > 0 ? "placeholderAnswer" : isBusy ? "placeholderBusy" : "placeholder")}
+            attachments={attachments}
+          />
+        </div>}
       </div>
       {Panel !== undefined && isBeside && (
         <aside className="side" aria-label={panelName?.()}>
@@ -103,6 +184,14 @@ const NONE = new Map<string, never>();
 function Notice({ state, threadId, graph }: { state: State; threadId: string; graph: string }) {
   const { server, problem, isBusy, isReadOnly } = state;
   if (isReadOnly) return <Closed threadId={threadId} graph={graph} />;
+  if (isGone(problem)) {
+    return (
+      <p className="alert row" role="alert">
+        <span>{explain(problem)}</span>
+        <button className="small" onClick={() => go({ assistant: graph })}>{t("newThread")}</button>
+      </p>
+    );
+  }
   if (problem !== null) {
     return (
       <p className="alert row" role="alert">
@@ -115,8 +204,16 @@ function Notice({ state, threadId, graph }: { state: State; threadId: string; gr
   if (server.thread.status === "error") {
     return (
       <p className="alert row" role="alert">
-        <span>{t("failed")} {causeOf(server.history[0])}</span>
+        <span>{t("failed")}</span>
         <button className="small" onClick={() => void state.proceed()}>{t("retry")}</button>
+      </p>
+    );
+  }
+  if (state.pausedBefore.length > 0) {
+    return (
+      <p className="notice row" role="status">
+        <span>{t("paused")} {state.pausedBefore.join(", ")}</span>
+        <button className="small" onClick={() => void state.proceed()}>{t("proceed")}</button>
       </p>
     );
   }
@@ -129,11 +226,6 @@ function Notice({ state, threadId, graph }: { state: State; threadId: string; gr
     );
   }
   return null;
-}
-
-function causeOf(state: api.State | undefined): string {
-  const cause = state?.tasks?.find((task) => task.error != null)?.error;
-  return typeof cause === "string" ? cause.slice(0, 300) : "";
 }
 
 /** Offer another conversation in place of a closed one. A text that was typed goes with it. */

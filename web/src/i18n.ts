@@ -18,6 +18,7 @@ const en = {
   language: "Language",
   signOut: "Sign out",
   busy: "Answering",
+  unseen: "New",
   interrupted: "Waits for you",
   error: "Failed",
   archived: "Archived",
@@ -40,6 +41,7 @@ const en = {
   refused: "The server refuses this token. It may be wrong or too old. Paste another one.",
   // Start
   start: "What do you want to do?",
+  noSuchAssistant: "This server has no assistant of this name:",
   noAssistants: "This server has no assistants. Name a graph in langgraph.json.",
   back: "All assistants",
   // Conversation
@@ -66,7 +68,8 @@ const en = {
   toEnd: "To the end",
   stopped: "Stopped. The answer is not complete.",
   proceed: "Continue",
-  waitingRuns: "Waiting messages",
+  paused: "Paused before:",
+  waitingRuns: "Next, when the answer is complete or stopped",
   withdraw: "Withdraw",
   readOnly: "Read-only",
   locked: "This conversation is closed. You can read it.",
@@ -90,25 +93,8 @@ const en = {
   conflict: "Something else changed this conversation. Look at it again, then try again.",
   alreadyAnswered: "This question was answered already.",
   broken: "The server failed. Try again. If it fails again, its log has the cause.",
-  failed: "The run failed.",
-  // Words that products share
-  website: "Website of the company",
-  begin: "Begin",
-  choose: "Several conversations match. Choose one.",
-  candidates: "Candidates",
-  company: "Company",
-  score: "Score",
-  why: "Parts of the score",
-  exportCsv: "Export CSV",
-  noCandidates: "No candidates yet. They appear after the search.",
-  enrichment: "Enrichment",
-  profile: "Profile",
-  correction: "Correction",
-  summary: "Summary",
-  sources: "Sources",
-  checkedBy: "Checked by",
-  noMistakes: "No mistakes found.",
-  mistakes: "Mistakes",
+  failed: "The run failed. Try again. If it fails again, the server's log has the cause.",
+  notAccepted: "The server did not accept this:",
 };
 
 export type Word = keyof typeof en;
@@ -130,6 +116,7 @@ const pt: Record<Word, string> = {
   language: "Idioma",
   signOut: "Sair",
   busy: "A responder",
+  unseen: "Novo",
   interrupted: "Espera por si",
   error: "Falhou",
   archived: "Arquivada",
@@ -149,6 +136,7 @@ const pt: Record<Word, string> = {
   signInHelp: "Este servidor precisa de um token. Cole o seu. A página esquece-o quando fechar o separador.",
   refused: "O servidor recusa este token. Pode estar errado ou ser antigo. Cole outro.",
   start: "O que quer fazer?",
+  noSuchAssistant: "Este servidor não tem um assistente com este nome:",
   noAssistants: "Este servidor não tem assistentes. Indique um grafo em langgraph.json.",
   back: "Todos os assistentes",
   skip: "Ir para a conversa",
@@ -174,7 +162,8 @@ const pt: Record<Word, string> = {
   toEnd: "Para o fim",
   stopped: "Parado. A resposta não está completa.",
   proceed: "Continuar",
-  waitingRuns: "Mensagens em espera",
+  paused: "Em pausa antes de:",
+  waitingRuns: "A seguir, quando a resposta acabar ou for parada",
   withdraw: "Retirar",
   readOnly: "Só leitura",
   locked: "Esta conversa está fechada. Pode lê-la.",
@@ -196,24 +185,8 @@ const pt: Record<Word, string> = {
   conflict: "Algo mudou esta conversa entretanto. Veja-a e tente de novo.",
   alreadyAnswered: "Esta pergunta já foi respondida.",
   broken: "O servidor falhou. Tente de novo. Se falhar outra vez, a causa está no registo do servidor.",
-  failed: "A execução falhou.",
-  website: "Site da empresa",
-  begin: "Começar",
-  choose: "Há várias conversas. Escolha uma.",
-  candidates: "Candidatas",
-  company: "Empresa",
-  score: "Pontuação",
-  why: "Partes da pontuação",
-  exportCsv: "Exportar CSV",
-  noCandidates: "Ainda não há candidatas. Aparecem depois da pesquisa.",
-  enrichment: "Enriquecimento",
-  profile: "Perfil",
-  correction: "Correção",
-  summary: "Resumo",
-  sources: "Fontes",
-  checkedBy: "Verificado por",
-  noMistakes: "Sem erros.",
-  mistakes: "Erros",
+  failed: "A execução falhou. Tente de novo. Se falhar outra vez, a causa está no registo do servidor.",
+  notAccepted: "O servidor não aceitou isto:",
 };
 
 export const languages = { en: "English", pt: "Português" } as const;
@@ -228,6 +201,12 @@ export function language(): Language {
 
 export function setLanguage(value: Language): void {
   localStorage.setItem(KEY, value);
+}
+
+/** Return how to write dates and numbers: in the language of the page, as the browser's country does. */
+export function locale(): string {
+  // A browser may name a country in a way that is no language tag, such as `en-US@posix`.
+  return navigator.languages.find((each) => /^[a-z]{2}(-[A-Za-z]{2,4})*$/.test(each) && each.startsWith(language())) ?? language();
 }
 
 export const words = { en, pt };
@@ -249,7 +228,7 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86400], ["hour",
 /** Say a time in words, such as "3 minutes ago". */
 export function ago(iso: string, now = Date.now()): string {
   const seconds = (Date.parse(iso) - now) / 1000;
-  const format = new Intl.RelativeTimeFormat(language(), { numeric: "auto" });
+  const format = new Intl.RelativeTimeFormat(locale(), { numeric: "auto" });
   for (const [unit, size] of UNITS) {
     if (-seconds >= size) return format.format(Math.ceil(seconds / size), unit);
   }

@@ -1,16 +1,13 @@
 // Questions of all conversations in one list, and the last answers.
-import { useCallback, useEffect, useState } from "react";
+import { useState } from "react";
 import * as api from "./api";
 import { ago, t } from "./i18n";
 import { Icon } from "./icon";
-import { usePolling } from "./polling";
 import { explain } from "./problems";
 import type { StartProps } from "./products/props";
-import { Answers, answersOf, Ask, type Given } from "./question";
+import { Answers, answersOf, Questions, type Given } from "./question";
 import { go } from "./route";
 import { graphOf, titleOf } from "./threads";
-
-const EVERY_MS = 5_000;
 
 interface Answered {
   thread: api.Thread;
@@ -18,41 +15,25 @@ interface Answered {
 }
 
 interface Props {
-  onChange: () => Promise<void>;
+  /** The threads that wait for an answer; null while they are read. */
+  threads: api.Thread[] | null;
   onStarted: StartProps["onStarted"];
 }
 
-export function Inbox({ onChange, onStarted }: Props) {
-  const [threads, setThreads] = useState<api.Thread[] | null>(null);
+export function Inbox({ threads, onStarted }: Props) {
   const [answered, setAnswered] = useState<Answered[]>([]);
   const [problem, setProblem] = useState<unknown>(null);
-  const load = useCallback(async () => {
+  const answer = async (thread: api.Thread, answers: api.Fields): Promise<boolean> => {
     try {
-      setThreads(await api.waiting());
-      setProblem(null);
+      await api.respond(thread.thread_id, answers);
     } catch (error) {
       setProblem(error);
-    }
-  }, []);
-  useEffect(() => {
-    const first = setTimeout(() => void load(), 0);
-    return () => clearTimeout(first);
-  }, [load]);
-  usePolling(load, EVERY_MS);
-  const answer = async (thread: api.Thread, interrupt: string, value: unknown): Promise<boolean> => {
-    try {
-      await api.respond(thread.thread_id, interrupt, value);
-    } catch (error) {
-      setProblem(error);
-      void load();
       return false;
     }
-    setThreads((old) => old?.filter((each) => each.thread_id !== thread.thread_id) ?? null);
     setProblem(null);
     // What is shown is what the server has recorded.
     const given = answersOf(await api.runs(thread.thread_id, 5), []).slice(-1);
     setAnswered((old) => [{ thread, given }, ...old]);
-    await onChange();
     return true;
   };
   return (
@@ -65,16 +46,13 @@ export function Inbox({ onChange, onStarted }: Props) {
         {threads?.map((thread) => (
           <article key={thread.thread_id} aria-label={titleOf(thread)}>
             <Heading thread={thread} />
-            {api.questionsOf(thread).map((each) => (
-              <Ask
-                key={each.id}
-                graph={graphOf(thread)}
-                threadId={thread.thread_id}
-                value={each.value}
-                onAnswer={(value) => answer(thread, each.id, value)}
-                onStarted={onStarted}
-              />
-            ))}
+            <Questions
+              graph={graphOf(thread)}
+              threadId={thread.thread_id}
+              questions={api.questionsOf(thread)}
+              onAnswer={(answers) => answer(thread, answers)}
+              onStarted={onStarted}
+            />
           </article>
         ))}
         {answered.length > 0 && (

@@ -1,12 +1,16 @@
 // A message of a conversation, and what a person can do with it.
-import { memo, Suspense, useState, type ComponentType } from "react";
+import { memo, Suspense, useEffect, useRef, useState, type ComponentType, type ReactNode } from "react";
 import type { Fields } from "./api";
+import { writtenIn } from "./attachments/blocks";
 import type { Place } from "./branches";
+import { Blocks, PlainBlocks } from "./content/blocks";
+import { CopyButton } from "./content/code";
+import { LoneResult, Tool } from "./content/tool";
 import { t } from "./i18n";
-import { Icon } from "./icon";
-import { Text } from "./markdown";
+import { preload, Text } from "./markdown";
 import type { AnswerProps, MessageProps } from "./products/props";
 import type { Shown } from "./shown";
+import { Versions } from "./versions";
 
 export interface MessageActions {
   edit: (id: string, text: string) => Promise<boolean>;
@@ -30,90 +34,87 @@ interface Props {
   place: Place | undefined;
   readOnly: boolean;
   actions: MessageActions;
+  /** Shown below what the message says. */
+  extra?: ReactNode;
 }
 
 export const Message = memo(function Message(props: Props) {
-  const { message, values, growing, isLast, stored, Answer, Extra, place, readOnly, actions } = props;
+  const { message, growing, isLast, Extra, values, stored, place, readOnly, actions } = props;
   const [isEdited, setEdited] = useState(false);
+  const item = useRef<HTMLLIElement>(null);
+  // An answer follows, which needs the parser.
+  useEffect(() => void preload(), []);
   const isHuman = message.role === "human";
   const mayChange = place?.parent != null && !readOnly;
+  // Between two calls of tools there is nothing to copy or to repeat.
+  const isStep = !isHuman && !isLast && (message.text.trim() === "" || message.toolCalls.length > 0);
   return (
-    <li className={isHuman ? "message human" : "message ai"} data-key={message.id}>
+    <li className={isHuman ? "message human" : "message ai"} data-key={message.id} ref={item}>
       <span className="hidden">{isHuman ? t("you") : t("assistant")}:</span>
       {isEdited ? (
         <Editor
-          text={message.text}
-          onClose={() => setEdited(false)}
+          text={stored === undefined ? message.text : writtenIn(stored.content)}
+          onClose={() => {
+            setEdited(false);
+            requestAnimationFrame(() => item.current?.querySelector<HTMLElement>(".tools .edits")?.focus());
+          }}
           onSave={(text) => void actions.edit(message.id, text).then((ok) => ok && setEdited(false))}
         />
       ) : isHuman ? (
         <Bubble message={message} />
-      ) : Answer === undefined ? (
-        <Text text={message.text} growing={growing} />
       ) : (
-        <Suspense fallback={<Text text={message.text} growing={growing} />}>
-          <Answer message={message} stored={stored} values={values} isLast={isLast} growing={growing} />
-        </Suspense>
+        <Said {...props} />
       )}
       {isHuman && Extra !== undefined && (
         <Suspense><Extra message={message} values={values} stored={props.storedValues} /></Suspense>
       )}
-      {!growing && !isEdited && (
+      {props.extra}
+      {!growing && !isEdited && !isStep && (
         <div className="tools">
           {place !== undefined && place.versions.length > 1 && <Versions place={place} onShow={actions.show} />}
-          {mayChange && isHuman && <button onClick={() => setEdited(true)}>{t("edit")}</button>}
+          {mayChange && isHuman && <button className="edits" onClick={() => setEdited(true)}>{t("edit")}</button>}
           {mayChange && !isHuman && (
             <button onClick={() => actions.repeat(message.id)}>{t("regenerate")}</button>
           )}
-          {!isHuman && <Copy text={message.text} />}
+          {!isHuman && message.text.trim() !== "" && <CopyButton text={message.text} />}
         </div>
       )}
     </li>
   );
 });
 
+/** What an agent or a tool says. */
+function Said({ message, values, growing, isLast, stored, Answer }: Props) {
+  const { blocks, text, toolCalls } = message;
+  // The stream leaves it out.
+  const name = message.name || (typeof stored?.name === "string" ? stored.name : "");
+  if (message.role === "tool") return <LoneResult name={name} blocks={blocks} isError={message.isError} />;
+  const answer = Answer === undefined || text.trim() === "" ? undefined : (
+    <Suspense fallback={<Text text={text} growing={growing} />}>
+      <Answer message={message} stored={stored} values={values} isLast={isLast} growing={growing} />
+    </Suspense>
+  );
+  return (
+    <>
+      {name !== "" && <span className="agent meta" translate="no">{name}</span>}
+      <Blocks blocks={blocks} growing={growing && toolCalls.length === 0} answer={answer} />
+      {toolCalls.map((call, i) => <Tool key={call.id || i} call={call} isBusy={growing} />)}
+    </>
+  );
+}
+
 const LONG = 3_000;
 
 function Bubble({ message }: { message: Shown }) {
   const isLong = message.text.length > LONG;
+  const files = message.blocks.filter((each) => each.kind !== "text");
   return (
-    <div className={isLong ? "bubble long" : "bubble"} tabIndex={isLong ? 0 : undefined}>
-      {message.text}
-      {message.parts.map((part, i) => <span className="badge" key={i}>{part}</span>)}
-    </div>
-  );
-}
-
-function Copy({ text }: { text: string }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1_500);
-  };
-  return <button onClick={() => void copy()}>{isCopied ? t("copied") : t("copy")}</button>;
-}
-
-function Versions({ place, onShow }: { place: Place; onShow: (version: string) => void }) {
-  const step = (by: number) => {
-    const version = place.versions[place.current + by];
-    if (version !== undefined) onShow(version);
-  };
-  return (
-    <span className="row" role="group" aria-label={t("versions")}>
-      <button className="icon" aria-label={t("previous")} disabled={place.current === 0} onClick={() => step(-1)}>
-        <Icon name="left" size={14} />
-      </button>
-      <span>{place.current + 1}/{place.versions.length}</span>
-      <button
-        className="icon"
-        aria-label={t("next")}
-        disabled={place.current === place.versions.length - 1}
-        onClick={() => step(1)}
-      >
-        <Icon name="right" size={14} />
-      </button>
-    </span>
+    <>
+      {message.text.trim() !== "" && (
+        <div className={isLong ? "bubble long" : "bubble"} dir="auto" tabIndex={isLong ? 0 : undefined}>{message.text}</div>
+      )}
+      {files.length > 0 && <div className="row wrap files"><PlainBlocks blocks={files} /></div>}
+    </>
   );
 }
 

@@ -1,11 +1,11 @@
 import type { Fields, Run } from "./api";
 import { t } from "./i18n";
+import { messagesOf } from "./messages-of";
 import { textOf } from "./shown";
 
 /** Return the messages with which a run was started. */
 export function inputOf(run: Run): Fields[] {
-  const messages = run.kwargs?.input?.messages;
-  return Array.isArray(messages) ? (messages as Fields[]) : [];
+  return messagesOf(run.kwargs?.input);
 }
 
 /** List the messages that wait on the server for the run in front of them. */

@@ -1,98 +1,90 @@
-// Interrupts: the question of an assistant, and who has answered earlier ones.
-import { Suspense, useState } from "react";
-import type { Fields, Run, State } from "./api";
-import { ago, t } from "./i18n";
-import { Text } from "./markdown";
+// Interrupts: the questions of an assistant, and who has answered earlier ones.
+import { lazy, Suspense, useState } from "react";
+import type { Fields, Interrupt, Run, State } from "./api";
+import { ago, t, wordsOf } from "./i18n";
 import { products } from "./products";
 import type { QuestionProps } from "./products/props";
+import { askedOf, optionOf, optionsOf, questionOf } from "./questions/asked";
+import { w } from "./questions/words";
+import { isFields } from "./schema-form/schema";
+import { brief } from "./state/tree";
+
+const Question = lazy(() => import("./questions/question"));
 
 interface Props {
-  value: unknown;
-  /** Give an answer; false if the server refused it. */
-  onAnswer: (answer: unknown) => Promise<boolean>;
-}
-
-interface AskProps extends Props {
   graph: string;
   threadId: string;
+  /** What waits for an answer in the thread. */
+  questions: Interrupt[];
+  /** Give the answers by the ids of their questions; false if the server refused them. */
+  onAnswer: (answers: Fields) => Promise<boolean>;
   onStarted: QuestionProps["onStarted"];
 }
 
-/** Show a question as its product does, or as a plain card. */
-export function Ask({ graph, ...props }: AskProps) {
+/** Show questions as their product does, or as plain cards. Several are answered together: a run resumes once. */
+export function Questions({ graph, threadId, questions, onAnswer, onStarted }: Props) {
+  const [given, setGiven] = useState<Fields>({});
   const Card = products[graph]?.Question;
-  if (Card === undefined) return <Question value={props.value} onAnswer={props.onAnswer} />;
-  return <Suspense><Card {...props} /></Suspense>;
+  const answer = async (id: string, value: unknown): Promise<boolean> => {
+    const all = { ...given, [id]: value };
+    const open = questions.filter((each) => !Object.hasOwn(all, each.id));
+    if (open.length === 0) return onAnswer(Object.fromEntries(questions.map((each) => [each.id, all[each.id]])));
+    setGiven(all);
+    return true;
+  };
+  const again = (id: string) => setGiven(Object.fromEntries(Object.entries(given).filter(([known]) => known !== id)));
+  if (questions.length === 0) return null;
+  return (
+    // It takes the focus when the composer, where the person was, makes room for it.
+    <div className="stack questions" role="group" aria-label={t("question")} tabIndex={-1}>
+      {questions.length > 1 && <p className="notice" role="status">{w("several")}</p>}
+      {questions.map((each) => {
+        const onOne = (value: unknown) => answer(each.id, value);
+        if (Object.hasOwn(given, each.id)) return <Kept key={each.id} interrupt={each} onChange={() => again(each.id)} />;
+        return (
+          <Suspense key={each.id} fallback={<p className="hint" role="status">{t("loading")}</p>}>
+            {Card === undefined
+              ? <Question threadId={threadId} interrupt={each} onAnswer={onOne} />
+              : <Card threadId={threadId} value={each.value} onAnswer={onOne} onStarted={onStarted} />}
+          </Suspense>
+        );
+      })}
+    </div>
+  );
 }
 
-export function Question({ value, onAnswer }: Props) {
-  const [text, setText] = useState("");
-  const [isSending, setSending] = useState(false);
-  const answer = async (given: string) => {
-    if (isSending) return;
-    setSending(true);
-    if (!(await onAnswer(given))) setSending(false);
-  };
+function Kept({ interrupt, onChange }: { interrupt: Interrupt; onChange: () => void }) {
   return (
-    <section className="card accent stack question" aria-label={t("question")}>
-      <h2>{t("question")}</h2>
-      <Text text={wording(value)} growing={false} />
-      <div className="row wrap">
-        {optionsOf(value).map((each) => (
-          <button key={each.value} disabled={isSending} onClick={() => void answer(each.value)}>{each.label}</button>
-        ))}
-      </div>
-      <form
-        className="row"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (text.trim() !== "") void answer(text.trim());
-        }}
-      >
-        <input
-          className="grow"
-          aria-label={t("other")}
-          placeholder={t("other")}
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-        />
-        <button className="primary" disabled={isSending || text.trim() === ""}>{t("answer")}</button>
-      </form>
+    <section className="card row question" aria-label={t("question")}>
+      <p className="grow">{wording(interrupt.value)} <span className="meta">{w("kept")}</span></p>
+      <button className="small" autoFocus onClick={onChange}>{w("change")}</button>
     </section>
   );
 }
 
-/** Return the words of an interrupt's value. */
-export function wording(value: unknown): string {
-  if (typeof value === "string") return value;
-  const fields = (typeof value === "object" && value !== null ? value : {}) as Fields;
-  for (const key of ["question", "message", "text"]) {
-    if (typeof fields[key] === "string") return fields[key];
-  }
-  return `\`\`\`\n${JSON.stringify(value, null, 2)}\n\`\`\``;
+/** Return the names of the calls that an interrupt asks about. */
+function callsOf(value: unknown): string[] {
+  const asked = askedOf({ value });
+  return asked.kind === "actions" ? asked.actions.map((each) => each.name) : [];
 }
 
-interface Option {
-  value: string;
-  label: string;
+const LONGEST = 120;
+
+/** Return the words of an interrupt in one line: the names of the calls that it asks about, or its question. */
+function wording(value: unknown): string {
+  // Without the marks of Markdown.
+  const line = questionOf(value).replace(/\*\*|`|^#+ /gm, "").trim().split("\n", 1)[0] ?? "";
+  return callsOf(value).join(", ") || cut(line) || t("question");
 }
 
-function optionsOf(value: unknown): Option[] {
-  const found = typeof value === "object" && value !== null ? (value as Fields).options : undefined;
-  return Array.isArray(found) ? (found as unknown[]).map(option) : [];
-}
-
-function option(each: unknown): Option {
-  if (typeof each === "string") return { value: each, label: each.charAt(0).toLocaleUpperCase() + each.slice(1) };
-  const fields = (each ?? {}) as Fields;
-  const value = String(fields.id ?? fields.value ?? fields.label);
-  return { value, label: String(fields.label ?? value) };
+function cut(text: string): string {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
 export interface Given {
   id: string;
-  question: string | null;
-  answer: string;
+  /** What was answered, and to what. */
+  text: string;
   /** The user, as the server has authenticated the request. */
   user: string | null;
   at: string;
@@ -101,37 +93,58 @@ export interface Given {
 /** Return the answers to questions of a thread, oldest first, as the server has recorded them. */
 export function answersOf(runs: Run[], history: State[]): Given[] {
   const byId = new Map(history.map((state) => [state.checkpoint.checkpoint_id, state]));
-  const asked = new Map<unknown, unknown>();
+  const asked = new Map<unknown, Interrupt[]>();
   for (const state of history) {
     const before = byId.get(state.parent_checkpoint?.checkpoint_id ?? "");
-    const value = before?.tasks?.flatMap((task) => task.interrupts ?? [])[0]?.value;
-    if (value !== undefined) asked.set(state.metadata.run_id, value);
+    const found = before?.tasks?.flatMap((task) => task.interrupts ?? []) ?? [];
+    if (found.length > 0) asked.set(state.metadata.run_id, found);
   }
   return runs
     .filter((run) => run.kwargs?.command?.resume != null)
     .map((run) => {
-      const value = asked.get(run.run_id);
+      const questions = asked.get(run.run_id) ?? [];
       const user = run.kwargs?.config?.configurable?.langgraph_auth_user_id;
       return {
         id: run.run_id,
-        question: value === undefined ? null : wording(value),
-        answer: answerOf(run.kwargs?.command?.resume, value),
-        user: typeof user === "string" ? user : null,
+        text: answersIn(run.kwargs?.command?.resume, questions).map(([answer, asked]) => said(answer, asked)).join("; "),
+        user: typeof user === "string" && user !== "" ? user : null,
         at: run.created_at,
       };
     })
     .reverse();
 }
 
-function answerOf(resume: unknown, question: unknown): string {
-  if (typeof resume === "string") return resume;
-  // By the id of the interrupt.
-  const values = typeof resume === "object" && resume !== null ? Object.values(resume) : [];
-  const first: unknown = values.length === 1 ? values[0] : resume;
-  if (typeof first === "string") return first;
-  const choice = (first as Fields | null)?.choice;
-  if (typeof choice !== "string") return JSON.stringify(first);
-  return (optionsOf(question).find((each) => each.value === choice) ?? option(choice)).label;
+/** Return the answers of a resume, each with its question if the history has it. */
+function answersIn(resume: unknown, questions: Interrupt[]): [unknown, Interrupt | undefined][] {
+  const fields = isFields(resume) ? resume : {};
+  const byId = questions.filter((each) => Object.hasOwn(fields, each.id));
+  if (byId.length > 0) return byId.map((each) => [fields[each.id], each]);
+  // By the id of an interrupt that the history has no longer.
+  const only = Object.entries(fields).filter(([id]) => /^[0-9a-f]{32}$/.test(id));
+  return only.length > 0 ? only.map(([, answer]) => [answer, questions[0]]) : [[resume, questions[0]]];
+}
+
+const decided = wordsOf(
+  { approved: "approved", edited: "edited", rejected: "rejected", responded: "answered", ignored: "ignored" },
+  { approved: "aprovada", edited: "alterada", rejected: "rejeitada", responded: "respondida", ignored: "ignorada" },
+);
+const DECIDED = {
+  approve: "approved", accept: "approved", edit: "edited", reject: "rejected", respond: "responded", response: "responded",
+  ignore: "ignored",
+} as const;
+
+function said(answer: unknown, asked: Interrupt | undefined): string {
+  const fields = isFields(answer) ? answer : {};
+  const made = (Array.isArray(fields.decisions) ? fields.decisions : Array.isArray(answer) ? answer : [answer]) as unknown[];
+  const types = made.map((each) => (isFields(each) ? String(each.type) : ""));
+  if (types.length > 0 && types.every((type): type is keyof typeof DECIDED => Object.hasOwn(DECIDED, type))) {
+    const names = callsOf(asked?.value);
+    return types.map((type, i) => (names[i] ? `${names[i]}: ` : "") + decided(DECIDED[type])).join(", ");
+  }
+  const given = "choice" in fields ? fields.choice : answer;
+  const option = optionsOf(asked?.value).find((each) => each.value === given) ?? ("choice" in fields ? optionOf(given) : undefined);
+  const question = asked === undefined ? "" : `${wording(asked.value)} `;
+  return `${question}“${cut(option?.label ?? brief(given))}” ${t("answered")}`;
 }
 
 const LAST = 5;
@@ -143,8 +156,7 @@ export function Answers({ given }: { given: Given[] }) {
     <ul className="plain answers">
       {given.slice(-LAST).map((each) => (
         <li className="meta" key={each.id}>
-          {each.question !== null && `${each.question} `}
-          “{each.answer}” {t("answered")} {ago(each.at)}
+          {each.text} {ago(each.at)}
           {each.user !== null && ` ${t("by")} ${each.user}`}
         </li>
       ))}

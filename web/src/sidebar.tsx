@@ -1,10 +1,12 @@
 // The user's conversations of all assistants.
-import { useEffect, useState, type ReactNode } from "react";
+import { useRef, useState, type ReactNode } from "react";
 import type { Thread } from "./api";
 import { t } from "./i18n";
 import { Icon } from "./icon";
+import { useOverlay } from "./overlay";
 import { products } from "./products";
 import { go, type Place } from "./route";
+import { ThemeChoice } from "./theme";
 import { ThreadList } from "./thread-list";
 import { graphOf, isArchived, titleOf } from "./threads";
 
@@ -16,7 +18,6 @@ interface Props {
   archived: boolean;
   isOpen: boolean;
   onArchived: (shown: boolean) => void;
-  onChange: () => Promise<void>;
   onClose: () => void;
   /** Load older threads, if there may be any. */
   onMore: (() => void) | undefined;
@@ -26,14 +27,8 @@ interface Props {
 export function Sidebar(props: Props) {
   const { isOpen, onClose, place } = props;
   const [query, setQuery] = useState("");
-  useEffect(() => {
-    if (!isOpen) return;
-    const close = (event: KeyboardEvent) => {
-      if (event.key === "Escape") onClose();
-    };
-    addEventListener("keydown", close);
-    return () => removeEventListener("keydown", close);
-  }, [isOpen, onClose]);
+  const box = useRef<HTMLElement>(null);
+  useOverlay(box, isOpen, onClose);
   const wanted = query.trim().toLocaleLowerCase();
   const found = (props.threads ?? []).filter(
     (each) =>
@@ -46,7 +41,7 @@ export function Sidebar(props: Props) {
     onClose();
   };
   return (
-    <nav className={isOpen ? "sidebar open" : "sidebar"} aria-label={t("menu")}>
+    <nav ref={box} className={isOpen ? "sidebar open" : "sidebar"} aria-label={t("menu")}>
       <div className="row">
         <strong className="brand grow"><Icon name="logo" size={22} />Threadhold</strong>
         <button className="icon quiet closer" aria-label={t("close")} onClick={onClose}><Icon name="close" /></button>
@@ -80,7 +75,7 @@ export function Sidebar(props: Props) {
           onChange={(event) => setQuery(event.target.value)}
         />
       </div>
-      <ThreadList threads={found} place={place} onChange={props.onChange} onOpen={onClose} onMore={props.onMore} />
+      <ThreadList threads={found} place={place} onOpen={onClose} onMore={props.onMore} />
       {props.threads !== null && found.length === 0 && (
         <p className="hint">{wanted === "" ? t("noThreads") : t("noMatch")}</p>
       )}
@@ -92,7 +87,7 @@ export function Sidebar(props: Props) {
         />
         {t("showArchived")}
       </label>
-      <div className="row foot">{props.footer}</div>
+      <div className="row foot">{props.footer}<ThemeChoice /></div>
     </nav>
   );
 }

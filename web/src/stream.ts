@@ -1,8 +1,33 @@
 // The requests of the hook. It only watches: the page starts and cancels runs itself.
-import { activeRuns, call, patience, send, type Fields } from "./api";
+import { activeOf, call, patience, runs, send, type Fields, type Run } from "./api";
+import { parser } from "./event-stream";
 
 /** The run that the hook shows, by thread. */
 const watched = new Map<string, string>();
+
+/** Return the run that the hook shows, or has shown last. */
+export const watching = (thread: string): string | undefined => watched.get(thread);
+
+const started = new Map<string, Run>();
+
+/** Say which run of a thread the hook is to follow, when it reads the thread next. */
+export function expect(run: Run): void {
+  started.set(run.thread_id, run);
+  watched.set(run.thread_id, run.run_id);
+}
+
+const reading = new Map<string, Promise<Run[]>>();
+
+/** Read the runs of a thread. The hook, if it asks meanwhile, takes the same answer. */
+export function runsOf(thread: string): Promise<Run[]> {
+  const read = runs(thread);
+  reading.set(thread, read);
+  const forget = () => {
+    if (reading.get(thread) === read) reading.delete(thread);
+  };
+  read.then(forget, forget);
+  return read;
+}
 
 /**
  * Fetch for the hook's requests that are not streams.
@@ -19,7 +44,8 @@ export async function stateFetch(input: RequestInfo | URL, init?: RequestInit): 
   const thread = /\/threads\/([^/]+)\/state$/.exec(url.pathname)?.[1];
   if (thread === undefined) return send(input, init);
   // The state is read last. Of a run that ends in between, it has everything.
-  const run = (await activeRuns(thread))[0];
+  const run = started.get(thread) ?? activeOf(await (reading.get(thread) ?? runsOf(thread)))[0];
+  started.delete(thread);
   const answer = await send(input, { ...init, signal: patience(init?.signal) });
   if (!answer.ok) return answer;
   const state = (await answer.json()) as Fields;
@@ -32,6 +58,18 @@ export async function stateFetch(input: RequestInfo | URL, init?: RequestInit): 
   return Response.json({ ...begin, next: undefined });
 }
 
+type Listener = (run: string | undefined, event: unknown) => void;
+
+const listeners = new Map<string, Listener>();
+
+/** Hear what the nodes of a thread's run write, in the stream of the hook. Return a function that ends it. */
+export function hear(thread: string, listener: Listener): () => void {
+  listeners.set(thread, listener);
+  return () => {
+    if (listeners.get(thread) === listener) listeners.delete(thread);
+  };
+}
+
 const LIFECYCLE = new Set<unknown>(["lifecycle", "input"]);
 
 /**
@@ -41,21 +79,26 @@ const LIFECYCLE = new Set<unknown>(["lifecycle", "input"]);
  *   a server of HTTP/1.1, for all tabs together. Its events are in the other stream too.
  * - A stream begins with runs that have just ended. Their events are left out: they would bring back
  *   messages that an edit has replaced.
+ * - It has what nodes write, which the hook does not ask for, if somebody hears it.
  */
 export async function streamFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const channels = channelsOf(init?.body);
+  const asked = typeof init?.body === "string" ? (JSON.parse(init.body) as Fields) : {};
+  const channels = Array.isArray(asked.channels) ? (asked.channels as unknown[]) : [];
   if (channels.length > 0 && channels.every((each) => LIFECYCLE.has(each))) return silence(init?.signal);
-  const answer = await send(input, init);
   const url = new URL(input instanceof Request ? input.url : input.toString());
-  const run = watched.get(/\/threads\/([^/]+)\/stream\/events$/.exec(url.pathname)?.[1] ?? "");
-  if (run === undefined || !answer.ok || answer.body === null) return answer;
-  return new Response(answer.body.pipeThrough(since(run)), { headers: answer.headers });
-}
-
-function channelsOf(body: unknown): unknown[] {
-  if (typeof body !== "string") return [];
-  const found = (JSON.parse(body) as Fields).channels;
-  return Array.isArray(found) ? (found as unknown[]) : [];
+  const thread = /\/threads\/([^/]+)\/stream\/events$/.exec(url.pathname)?.[1];
+  if (thread === undefined) return send(input, init);
+  const isHeard = listeners.has(thread);
+  const answer = await send(
+    input,
+    isHeard ? { ...init, body: JSON.stringify({ ...asked, channels: [...channels, "custom"] }) } : init,
+  );
+  if (!answer.ok || answer.body === null) return answer;
+  const run = watched.get(thread);
+  const all = answer.body.pipeThrough(paced());
+  const body = run === undefined ? all : all.pipeThrough(since(run));
+  const tell = (event: unknown) => listeners.get(thread)?.(watched.get(thread), event);
+  return new Response(isHeard ? body.pipeThrough(overheard(tell)) : body, { headers: answer.headers });
 }
 
 function silence(signal: AbortSignal | null | undefined): Response {
@@ -67,7 +110,43 @@ function silence(signal: AbortSignal | null | undefined): Response {
   return new Response(stream, { headers: { "content-type": "text/event-stream" } });
 }
 
+const PART = 4_096;
+
+/** Pass a burst on in parts, with other tasks between them: what reads it handles each part in one task. */
+export function paced(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
+  // Unlike timers, messages are not slower in a hidden tab.
+  const { port1, port2 } = new MessageChannel();
+  const task = () =>
+    new Promise<void>((resolve) => {
+      port1.onmessage = () => resolve();
+      port2.postMessage(null);
+    });
+  return new TransformStream({
+    async transform(chunk, controller) {
+      for (let at = 0; at < chunk.length; at += PART) {
+        controller.enqueue(chunk.subarray(at, at + PART));
+        await task();
+      }
+    },
+    flush: () => port1.close(),
+  });
+}
+
 const END = "\n\n";
+
+/** Tell what nodes write, and let all events pass. */
+export function overheard(tell: (event: unknown) => void): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
+  const decoder = new TextDecoder();
+  const parse = parser();
+  return new TransformStream({
+    transform(chunk, controller) {
+      controller.enqueue(chunk);
+      for (const { name, data } of parse(decoder.decode(chunk, { stream: true }))) {
+        if (name === "custom") tell((JSON.parse(data) as { params: { data: { payload: unknown } } }).params.data.payload);
+      }
+    },
+  });
+}
 
 /** Leave out server-sent events before the first of a run. Comments, which keep the stream alive, stay. */
 export function since(run: string): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {

@@ -7,6 +7,7 @@ import { Confirm, Menu } from "./menu";
 import { explain } from "./problems";
 import { go, type Place } from "./route";
 import { graphOf, isArchived, titleOf } from "./threads";
+import { useUnseen } from "./use-unseen";
 
 const ROW = 54;
 const OVERSCAN = 8;
@@ -14,14 +15,14 @@ const OVERSCAN = 8;
 interface Props {
   threads: Thread[];
   place: Place;
-  onChange: () => Promise<void>;
   onOpen: () => void;
   onMore: (() => void) | undefined;
 }
 
-export function ThreadList({ threads, place, onChange, onOpen, onMore }: Props) {
+export function ThreadList({ threads, place, onOpen, onMore }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [rows, setRows] = useState({ start: 0, end: 30 });
+  const unseen = useUnseen(threads, place.view === "chat" ? place.thread : null);
   useEffect(() => {
     const list = box.current;
     if (list === null) return;
@@ -47,7 +48,7 @@ export function ThreadList({ threads, place, onChange, onOpen, onMore }: Props) 
             thread={each}
             top={(rows.start + i) * ROW}
             isCurrent={place.view === "chat" && place.thread === each.thread_id}
-            onChange={onChange}
+            isUnseen={unseen.has(each.thread_id)}
             onOpen={onOpen}
           />
         ))}
@@ -61,11 +62,11 @@ interface RowProps {
   thread: Thread;
   top: number;
   isCurrent: boolean;
-  onChange: () => Promise<void>;
+  isUnseen: boolean;
   onOpen: () => void;
 }
 
-function Row({ thread, top, isCurrent, onChange, onOpen }: RowProps) {
+function Row({ thread, top, isCurrent, isUnseen, onOpen }: RowProps) {
   const [mode, setMode] = useState<"shown" | "rename" | "delete">("shown");
   const [problem, setProblem] = useState<unknown>(null);
   const act = async (work: Promise<unknown>) => {
@@ -73,7 +74,6 @@ function Row({ thread, top, isCurrent, onChange, onOpen }: RowProps) {
       await work;
       setMode("shown");
       setProblem(null);
-      await onChange();
     } catch (error) {
       setProblem(error);
     }
@@ -88,7 +88,7 @@ function Row({ thread, top, isCurrent, onChange, onOpen }: RowProps) {
         />
       ) : (
         <div className="row">
-          <Entry thread={thread} isCurrent={isCurrent} problem={problem} onOpen={onOpen} />
+          <Entry thread={thread} isCurrent={isCurrent} isUnseen={isUnseen} problem={problem} onOpen={onOpen} />
           <Menu className="more" label={`${t("options")}: ${titleOf(thread)}`}>
             <button onClick={() => setMode("rename")}>{t("rename")}</button>
             {thread.metadata.status !== "archived" && (
@@ -102,7 +102,7 @@ function Row({ thread, top, isCurrent, onChange, onOpen }: RowProps) {
       )}
       {mode === "delete" && (
         <Confirm
-          question={t("reallyDelete")}
+          question={`${titleOf(thread)}: ${t("reallyDelete")}`}
           action={t("delete")}
           onClose={() => setMode("shown")}
           onYes={() => void act(api.remove(thread.thread_id).then(() => isCurrent && go({}, true)))}
@@ -115,11 +115,12 @@ function Row({ thread, top, isCurrent, onChange, onOpen }: RowProps) {
 interface EntryProps {
   thread: Thread;
   isCurrent: boolean;
+  isUnseen: boolean;
   problem: unknown;
   onOpen: () => void;
 }
 
-function Entry({ thread, isCurrent, problem, onOpen }: EntryProps) {
+function Entry({ thread, isCurrent, isUnseen, problem, onOpen }: EntryProps) {
   const graph = graphOf(thread);
   const status = thread.status === "interrupted" && !api.asks(thread) ? "idle" : thread.status;
   return (
@@ -132,11 +133,12 @@ function Entry({ thread, isCurrent, problem, onOpen }: EntryProps) {
         onOpen();
       }}
     >
-      <span className="clip">{titleOf(thread)}</span>
+      <span className={isUnseen ? "clip unseen" : "clip"}>{titleOf(thread)}</span>
       {problem === null ? (
         <span className="meta row">
           {status !== "idle" && <i className={`dot ${status}`} role="img" aria-label={t(status)} />}
           <span className="clip">
+            {isUnseen && `${t("unseen")} · `}
             {isArchived(thread) && `${t("archived")} · `}
             {api.label(graph)} · {ago(thread.updated_at)}
           </span>

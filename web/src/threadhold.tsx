@@ -1,12 +1,15 @@
 // The chat as a component: one assistant, without the list of conversations.
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import * as api from "./api";
 import { Composer } from "./composer";
-import { Conversation } from "./conversation";
 import { t } from "./i18n";
 import { newId } from "./ids";
 import { explain } from "./problems";
 import { setEmbedder } from "./route";
+import { signIn } from "./token";
+
+const conversation = () => import("./conversation");
+const Conversation = lazy(async () => ({ default: (await conversation()).Conversation }));
 
 interface Props {
   /** Name of the graph. */
@@ -29,8 +32,9 @@ export function Threadhold({ assistant, server, token, thread: given }: Props) {
   const [isReady, setReady] = useState(false);
   useEffect(() => {
     if (server !== undefined) api.setServer(server);
-    if (token !== undefined) api.signIn(token);
+    if (token !== undefined) signIn(token);
     setEmbedder(({ thread: next }) => setThread(next ?? null));
+    void conversation();
     const start = setTimeout(() => setReady(true), 0);
     return () => {
       clearTimeout(start);
@@ -57,14 +61,15 @@ export function Threadhold({ assistant, server, token, thread: given }: Props) {
   if (!isReady) return null;
   if (thread !== null) {
     return (
-      <Conversation
-        key={thread}
-        threadId={thread}
-        graph={assistant}
-        name={api.label(assistant)}
-        onChange={() => Promise.resolve()}
-        onStarted={(id, _, text) => void open(id, text).catch(setProblem)}
-      />
+      <Suspense fallback={<p className="empty" role="status">{t("loading")}</p>}>
+        <Conversation
+          key={thread}
+          threadId={thread}
+          graph={assistant}
+          name={api.label(assistant)}
+          onStarted={(id, _, text) => void open(id, text).catch(setProblem)}
+        />
+      </Suspense>
     );
   }
   return (

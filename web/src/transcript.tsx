@@ -13,6 +13,9 @@ const ASSUMED = 140;
 const AT_END = 80;
 // The share of the box that shows the beginning of what is below the end.
 const BELOW = 0.4;
+// The share that the message before a question may have, and the space above, in pixels.
+const BEFORE = 0.4;
+const ABOVE = 12;
 
 interface Props {
   messages: Shown[];
@@ -28,6 +31,8 @@ interface Props {
   places: Map<string, Place>;
   readOnly: boolean;
   actions: MessageActions;
+  /** What is shown below single messages, by their ids. */
+  extras: ReadonlyMap<string, ReactNode>;
   /** Shown below the messages. Here is the end that is kept in sight. */
   children: ReactNode;
   /** Shown below the end. */
@@ -42,8 +47,10 @@ export function Transcript(props: Props) {
   const end = useRef<HTMLDivElement>(null);
   const below = useRef<HTMLDivElement>(null);
   const isFollowing = useRef(true);
-  // Where the view was, in pixels from the top.
-  const seen = useRef(0);
+  // Whether the person has turned away from the end, however little.
+  const isHeld = useRef(false);
+  // Where the view was, in pixels from the top, and of how many.
+  const seen = useRef({ top: 0, height: 0 });
   const [isAway, setAway] = useState(false);
   const keys = useMemo(() => messages.map((each) => each.id), [messages]);
   const shown = useSlice(keys, ASSUMED, scroller, list);
@@ -53,27 +60,37 @@ export function Transcript(props: Props) {
     const box = scroller.current;
     if (box === null || end.current === null) return 0;
     const room = Math.min(below.current?.offsetHeight ?? 0, box.clientHeight * BELOW);
-    return end.current.getBoundingClientRect().top - (box.getBoundingClientRect().bottom - room);
+    const down = end.current.getBoundingClientRect().top - (box.getBoundingClientRect().bottom - room);
+    const asked = content.current?.querySelector(".questions")?.getBoundingClientRect().top;
+    if (asked === undefined) return down;
+    // Of a question that is taller than the view, its beginning is kept in sight, after a message that is short.
+    const message = [...(list.current?.querySelectorAll(".message") ?? [])].at(-1)?.getBoundingClientRect().top ?? asked;
+    const start = asked - message < box.clientHeight * BEFORE ? message : asked;
+    return Math.min(down, start - ABOVE - box.getBoundingClientRect().top);
   }, []);
   const toEnd = useCallback(() => {
     const box = scroller.current;
     if (box === null) return;
     isFollowing.current = true;
+    isHeld.current = false;
+    setAway(false);
     box.scrollBy({ top: gap() });
-    seen.current = box.scrollTop;
+    seen.current = { top: box.scrollTop, height: box.scrollHeight };
   }, [gap]);
 
   useEffect(() => {
     const box = scroller.current;
     if (box === null || content.current === null) return;
     const stay = () => {
-      if (isFollowing.current) toEnd();
+      // What a person has opened may be closed again, or fit into the view.
+      if (isFollowing.current || Math.abs(gap()) < 1 || box.scrollHeight <= box.clientHeight) toEnd();
+      else setAway(gap() > AT_END);
     };
     const sizes = new ResizeObserver(stay);
     sizes.observe(content.current);
     sizes.observe(box);
     return () => sizes.disconnect();
-  }, [toEnd]);
+  }, [gap, toEnd]);
   // A message of one's own is what the person wants to see.
   const newest = messages.at(-1);
   const own = newest?.role === "human" ? newest.id : undefined;
@@ -91,13 +108,30 @@ export function Transcript(props: Props) {
       onScroll={(event) => {
         const box = event.currentTarget;
         const left = gap();
-        const hasGoneDown = box.scrollTop > seen.current;
+        const { top, height } = seen.current;
+        const hasGoneDown = box.scrollTop > top;
         // Content that shrinks moves the view up too, but only to where it ends.
-        const hasGoneUp = box.scrollTop < seen.current && box.scrollTop < box.scrollHeight - box.clientHeight - 1;
-        if (Math.abs(left) < AT_END) isFollowing.current = true;
-        else if (hasGoneUp || (hasGoneDown && left < 0)) isFollowing.current = false;
-        seen.current = box.scrollTop;
-        setAway(left > box.clientHeight);
+        const hasGoneUp = box.scrollTop < top && box.scrollTop < box.scrollHeight - box.clientHeight - 1;
+        // When content grows, the browser moves the view so that what is seen stays in its place.
+        const hasGrown = box.scrollHeight > height;
+        if (Math.abs(left) < AT_END && (!isHeld.current || hasGoneDown)) {
+          isFollowing.current = true;
+          isHeld.current = false;
+        }
+        else if (!hasGrown && (hasGoneUp || (hasGoneDown && left < 0))) isFollowing.current = false;
+        seen.current = { top: box.scrollTop, height: box.scrollHeight };
+        setAway(!isFollowing.current && left > AT_END);
+      }}
+      onWheel={({ deltaY }) => {
+        if (deltaY >= 0 || gap() >= AT_END) return;
+        isHeld.current = true;
+        isFollowing.current = false;
+      }}
+      onClickCapture={({ target }) => {
+        // What a person opens stays where they have clicked.
+        if (target instanceof Element && target.closest("summary, .fold button, .tree button, .tree-list button") !== null) {
+          isFollowing.current = false;
+        }
       }}
     >
       <div className="stack column" ref={content}>
@@ -117,6 +151,7 @@ export function Transcript(props: Props) {
               place={places.get(each.id)}
               readOnly={readOnly}
               actions={actions}
+              extra={props.extras.get(each.id)}
             />
           ))}
           <li aria-hidden="true" style={{ height: shown.after }} />

@@ -1,53 +1,69 @@
 // The state of a conversation. The server owns its runs; the hook shows what they stream.
-import { useStream } from "@langchain/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as api from "./api";
 import type { Fields, Run } from "./api";
-import { messagesOf, places, type Place } from "./branches";
+import { settingsOf } from "./assistants/client";
+import { rewritten } from "./attachments/blocks";
+import { places, resultsOf, type Place } from "./branches";
+import { listen, type Change } from "./changes";
+import { awaited, uiOf, type UiMessage } from "./generative/messages";
+import { handedTo } from "./handed";
 import { newId } from "./ids";
+import { useHolding } from "./holding";
+import { keyOf, MESSAGES, messagesOf } from "./messages-of";
 import type { MessageActions } from "./message";
+import { readPartials, withPartials, type Partials } from "./partials";
 import { inputOf } from "./pending";
-import { usePolling, useVisible } from "./polling";
 import { isLocked, isLost, isOffline } from "./problems";
-import { isVisible, shown, type Shown } from "./shown";
-import { stateFetch, streamFetch } from "./stream";
+import { paired, shown, type Shown } from "./shown";
+import { expect, runsOf, watching } from "./stream";
 import { isClosed } from "./threads";
+import { useLive } from "./use-live";
 
-const BUSY_MS = 1_500;
-const IDLE_MS = 10_000;
-// A hidden tab gives its connection back after this time.
-const HIDDEN_MS = 30_000;
+// The server says within half a second what has changed. Without its word, the page looks after this time.
+const SILENCE_MS = 2_000;
 // The history of a long conversation holds its messages many times.
 const HISTORY_MESSAGES = 2_000;
 
 const NOTHING: Fields = {};
+const NO_PARTIALS: Partials = new Map();
 
 interface Server {
   thread: api.Thread;
-  /** Runs that are not over, oldest first. */
-  active: Run[];
   /** The newest runs, newest first. */
   runs: Run[];
   history: api.State[];
+  /** The version of the thread whose history was read. */
+  read: string | null;
+  partials: Partials;
 }
 
-/** A message of the person, from Enter until the stream has it. */
+/** A message of the person, from Enter until its run is over. */
 interface Sent {
   message: Fields;
-  isAccepted: boolean;
+  /** The run that has it, as soon as the server has accepted it. */
+  run: string | null;
 }
 
 export interface Conversation {
   server: Server | null;
   messages: Shown[];
   values: Fields;
-  /** The messages of the newest checkpoint by their ids. What was streamed lacks what a graph adds later. */
+  /** The components of the graph. */
+  ui: UiMessage[];
+  /** What the run that is busy has written last beside its state. */
+  progress: unknown;
+  /** The messages of the version that is shown, or of the newest checkpoint, by their ids. What was streamed lacks what a graph adds later. */
   stored: Map<string, Fields>;
   /** The state of the version that is shown, or of the newest checkpoint. */
   storedValues: Fields;
   places: Map<string, Place>;
+  /** The states with which runs have ended, as versions of the result of a graph without messages. */
+  results: Pick<Place, "versions" | "current">;
   actions: MessageActions;
   questions: api.Interrupt[];
+  /** The steps before which the graph has stopped without a question: a breakpoint. */
+  pausedBefore: string[];
   /** Runs that wait for others, oldest first. */
   queued: Run[];
   isLoading: boolean;
@@ -55,7 +71,10 @@ export interface Conversation {
   isReadOnly: boolean;
   problem: unknown;
   say: (text: string, files?: Fields[]) => Promise<boolean>;
-  answer: (interrupt: string, value: unknown) => Promise<boolean>;
+  /** Answer questions, by their ids. */
+  answer: (answers: Fields) => Promise<boolean>;
+  /** Run a graph again that takes no messages. */
+  run: (input: api.Input) => Promise<boolean>;
   /** Go on from where the last run has stopped or failed. */
   proceed: () => Promise<boolean>;
   stop: () => void;
@@ -63,122 +82,174 @@ export interface Conversation {
   reconnect: () => void;
 }
 
-export function useConversation(threadId: string, graph: string, onChange: () => Promise<void>): Conversation {
+export function useConversation(threadId: string, graph: string): Conversation {
   const [server, setServer] = useState<Server | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
-  const [outbox, setOutbox] = useState<Sent[]>([]);
+  const [outbox, setOutbox] = useState<Sent[]>(() => handedTo(threadId));
+  const holding = useHolding();
   const [leaf, setLeaf] = useState<string | null>(null);
-  // What a stopped run has written: the state of the thread has it not.
-  const [stopped, setStopped] = useState<{ run: string; messages: Shown[] } | null>(null);
-  const { stream, live, follow } = useLive(threadId, graph);
+  const messagesKey = useMemo(() => keyIn(server), [server]);
+  const { stream, live, written, follow } = useLive(threadId, graph, messagesKey);
   const { isLoading, isThreadLoading } = stream;
   const latest = useRef({ stream, live, server });
   useEffect(() => {
     latest.current = { stream, live, server };
   });
-  // The run that the hook shows, and the version of the thread that it has read.
-  const followed = useRef<string | null>(null);
+  // The version of the thread that the hook has read.
   const version = useRef<string | null>(null);
+
+  /** Let the hook follow what it does not show: a run, or what another page has written. */
+  const catchUp = useCallback(
+    ({ thread, runs }: Server) => {
+      const { isLoading, isThreadLoading, error } = latest.current.stream;
+      if (isThreadLoading) return;
+      const now = versionOf(thread);
+      const next = api.activeOf(runs)[0];
+      const shown = watching(threadId);
+      const isSeen = runs[0]?.status === "success" && runs[0].run_id === shown;
+      const isNew = version.current !== null && version.current !== now && !isSeen;
+      const isUnseen = next === undefined ? isNew : shown !== next.run_id;
+      if (next === undefined) version.current = now;
+      if ((isLoading || !isUnseen) && !isLost(error)) return;
+      if (next !== undefined) expect(next);
+      follow();
+    },
+    [follow, threadId],
+  );
 
   // Looks at the server may overlap. One that began before the shown one is outdated.
   const looks = useRef({ begun: 0, shown: 0 });
-  const refresh = useCallback(async () => {
-    const look = ++looks.current.begun;
-    try {
-      const [thread, active, runs] = await Promise.all([
-        api.thread(threadId),
-        api.activeRuns(threadId),
-        api.runs(threadId),
-      ]);
-      const now = thread.state_updated_at ?? thread.updated_at;
-      const isNew = version.current !== now;
-      const old = latest.current.server;
-      const count = Math.max(1, latest.current.live.length);
-      const read =
-        isNew && active.length === 0
-          ? await api.history(threadId, Math.min(200, Math.ceil(HISTORY_MESSAGES / count)))
-          : null;
-      if (look < looks.current.shown) return;
-      looks.current.shown = look;
-      setServer((before) => ({ thread, active, runs, history: read ?? before?.history ?? [] }));
-      if (read !== null) {
-        // What no state has is of a run that was withdrawn elsewhere.
-        const known = new Set(messagesOf(read[0]).map((each) => each.id));
-        setOutbox((old) => old.filter((each) => !each.isAccepted || known.has(each.message.id)));
+  const look = useCallback(
+    async (known?: api.Thread) => {
+      const number = ++looks.current.begun;
+      try {
+        const [thread, runs] = await Promise.all([known ?? api.thread(threadId), runsOf(threadId)]);
+        const isActive = api.activeOf(runs).length > 0;
+        const old = latest.current.server;
+        const isRead = old !== null && old.read === versionOf(thread);
+        const count = Math.max(1, latest.current.live.length);
+        const limit = Math.min(200, Math.ceil(HISTORY_MESSAGES / count));
+        const [history, partials] = await Promise.all([
+          isActive || isRead ? (old?.history ?? []) : api.history(threadId, limit),
+          readPartials(threadId, runs, old?.partials ?? NO_PARTIALS),
+        ]);
+        if (number < looks.current.shown) return;
+        looks.current.shown = number;
+        const found = { thread, runs, history, read: isActive ? (old?.read ?? null) : versionOf(thread), partials };
+        latest.current.server = found;
+        setServer(found);
+        setProblem((before: unknown) => (isOffline(before) ? null : before));
+        catchUp(found);
+      } catch (error) {
+        setProblem(error);
       }
-      setProblem((before: unknown) => (isOffline(before) ? null : before));
-      const { isLoading, isThreadLoading, error } = latest.current.stream;
-      if (isThreadLoading) return;
-      const next = active[0]?.run_id;
-      const isUnseen = next === undefined ? isNew && version.current !== null : followed.current !== next;
-      if (next === undefined) version.current = now;
-      // The stream did not bring the end of its run, which the server has seen since the last look.
-      const isMissed = isLoading && next === undefined && old?.active.length === 0;
-      if ((!isLoading && isUnseen) || isMissed || isLost(error)) {
-        followed.current = next ?? null;
-        follow();
-      }
-    } catch (error) {
-      setProblem(error);
-    }
-  }, [follow, threadId]);
+    },
+    [catchUp, threadId],
+  );
 
-  // After the first load, and at the beginning and end of each run.
   useEffect(() => {
-    if (isThreadLoading) return;
-    const timer = setTimeout(() => {
-      void refresh();
-      if (!isLoading) void onChange();
-    }, 0);
-    return () => clearTimeout(timer);
-  }, [isLoading, isThreadLoading, onChange, refresh]);
+    const first = setTimeout(() => void look(), 0);
+    const end = listen({
+      onReset: () => void look(),
+      onThread: (change) => {
+        if (change.thread_id !== threadId) return;
+        const old = latest.current.server;
+        const thread: api.Thread = { ...old?.thread, ...change };
+        if (old === null || isNews(old, change)) void look(thread);
+        else setServer({ ...old, thread });
+      },
+      onDeleted: (id) => {
+        if (id === threadId) setProblem(new api.ApiError(404, {}, "gone"));
+      },
+    });
+    return () => {
+      clearTimeout(first);
+      end();
+    };
+  }, [look, threadId]);
 
-  const active = useMemo(() => server?.active ?? [], [server]);
-  const isBusy = isLoading || active.length > 0 || outbox.some((each) => !each.isAccepted);
-  usePolling(refresh, isBusy || problem !== null ? BUSY_MS : IDLE_MS);
+  const active = useMemo(() => api.activeOf(server?.runs ?? []), [server]);
+  const isAhead = isLoading !== active.length > 0;
+  const hasLost = isLost(stream.error);
+  // The hook and the server say something else: one of them has missed a word.
+  useEffect(() => {
+    if (isThreadLoading || (!isAhead && !hasLost)) return;
+    const timer = setTimeout(() => {
+      if (latest.current.server !== null && isLoading) follow();
+      void look();
+    }, SILENCE_MS);
+    return () => clearTimeout(timer);
+  }, [follow, hasLost, isAhead, isLoading, isThreadLoading, look]);
+  // The hook was still busy when the server said what there is.
+  useEffect(() => {
+    const { server } = latest.current;
+    if (!isThreadLoading && !isLoading && server !== null) catchUp(server);
+  }, [catchUp, isLoading, isThreadLoading]);
+
+  const isBusy = isLoading || active.length > 0 || outbox.some((each) => each.run === null || server === null);
 
   const attempt = useCallback(
     async (work: () => Promise<unknown>): Promise<boolean> => {
       setProblem(null);
       try {
         await work();
-        await refresh();
-        void onChange();
         return true;
       } catch (error) {
         setProblem(error);
-        void refresh();
+        void look();
         return false;
       }
     },
-    [onChange, refresh],
+    [look],
+  );
+
+  /** Show a run that the server has just accepted. */
+  const begun = useCallback(
+    (run: Run) => {
+      const old = latest.current.server;
+      if (old === null) {
+        void look();
+        return;
+      }
+      if (old.runs.some((each) => each.run_id === run.run_id)) return;
+      const found = { ...old, runs: [run, ...old.runs] };
+      latest.current.server = found;
+      setServer(found);
+      catchUp(found);
+    },
+    [catchUp, look],
   );
 
   const start = useCallback(
-    (input: Fields | null, from?: string | null): Promise<boolean> =>
+    (input: api.Input, from?: string | null): Promise<boolean> =>
       attempt(async () => {
-        const messages = (input?.messages ?? []) as Fields[];
-        setOutbox((old) => [...old, ...messages.map((message) => ({ message, isAccepted: false }))]);
+        const messages = messagesOf(input);
+        setOutbox((old) => [...old, ...messages.map((message) => ({ message, run: null }))]);
         try {
-          await api.startRun(threadId, graph, input, from);
+          const { assistant, context } = settingsOf(latest.current.server?.thread.metadata ?? NOTHING);
+          const send = () => api.startRun(threadId, assistant ?? graph, input, from, context);
+          const known = () => runWith(threadId, messages);
+          const run = await (messages.length === 0 ? send() : holding.hold(send, known, setProblem));
+          setProblem(null);
+          setOutbox((old) => old.map((each) => (messages.includes(each.message) ? { ...each, run: run.run_id } : each)));
+          setLeaf(null);
+          begun(run);
         } catch (error) {
           setOutbox((old) => old.filter((each) => !messages.includes(each.message)));
           throw error;
         }
-        setLeaf(null);
-        await refresh();
-        setOutbox((old) => old.map((each) => (messages.includes(each.message) ? { ...each, isAccepted: true } : each)));
       }),
-    [attempt, graph, refresh, threadId],
+    [attempt, begun, graph, holding, threadId],
   );
 
   const questions = useMemo(
-    () => (server !== null && !isBusy && leaf === null ? api.questionsOf(server.thread) : []),
+    // A run that an answer has made fail does not take another one: its question is asked again first.
+    () => (server !== null && !isBusy && leaf === null && server.thread.status !== "error" ? api.questionsOf(server.thread) : []),
     [isBusy, leaf, server],
   );
   const answer = useCallback(
-    (interrupt: string, value: unknown) => attempt(() => api.respond(threadId, interrupt, value)),
-    [attempt, threadId],
+    (answers: Fields) => attempt(() => api.respond(threadId, answers).then(() => look())),
+    [attempt, look, threadId],
   );
 
   // A text that was refused and is sent again is the same message, so that it cannot appear twice.
@@ -186,104 +257,147 @@ export function useConversation(threadId: string, graph: string, onChange: () =>
   const say = useCallback(
     async (text: string, files: Fields[] = []): Promise<boolean> => {
       const question = questions[0];
-      if (question !== undefined) return answer(question.id, text);
+      if (question !== undefined) return answer({ [question.id]: text });
       const id = refused.current?.text === text ? refused.current.id : newId();
       const isAgain = refused.current?.id === id;
       refused.current = null;
-      const content = files.length === 0 ? text : [{ type: "text", text }, ...files];
-      if (isAgain && (await isKnown(threadId, id))) return attempt(() => Promise.resolve());
-      const isSent = await start({ messages: [{ type: "human", content, id }] }, leaf);
+      const content = files.length === 0 ? text : [...(text === "" ? [] : [{ type: "text", text }]), ...files];
+      if (isAgain && (await runWith(threadId, [{ id }]).catch(() => undefined)) !== undefined) return true;
+      const isSent = await start({ [messagesKey]: [{ type: "human", content, id }] }, leaf);
       if (!isSent) refused.current = { text, id };
       return isSent;
     },
-    [answer, attempt, leaf, questions, start, threadId],
+    [answer, leaf, messagesKey, questions, start, threadId],
   );
 
   const history = server?.history;
   const where = useMemo(() => places(history ?? [], leaf), [history, leaf]);
+  const results = useMemo(() => resultsOf(history ?? [], leaf), [history, leaf]);
+  const branch = leaf === null ? undefined : history?.find((each) => each.checkpoint.checkpoint_id === leaf);
+  const stored = useMemo(() => new Map(messagesOf((branch ?? history?.[0])?.values).map((each) => [String(each.id), each])), [branch, history]);
   const actions = useMemo<MessageActions>(
     () => ({
       edit: (id, text) => {
-        const message = { type: "human", content: text, id: newId() };
-        return start({ messages: [message] }, where.get(id)?.parent);
+        const message = { type: "human", content: rewritten(stored.get(id)?.content, text), id: newId() };
+        return start({ [messagesKey]: [message] }, where.get(id)?.parent);
       },
       repeat: (id) => void start(null, where.get(id)?.parent),
       show: setLeaf,
     }),
-    [start, where],
+    [messagesKey, start, stored, where],
   );
 
-  const branch = leaf === null ? undefined : history?.find((each) => each.checkpoint.checkpoint_id === leaf);
-  const stored = useMemo(
-    () => new Map((history?.[0] === undefined ? [] : messagesOf(history[0])).map((each) => [String(each.id), each])),
-    [history],
-  );
-  // The run of a message that was just sent to a thread at rest begins at once.
-  const queued = useMemo(() => {
-    const sent = new Set(outbox.map((each) => each.message.id));
-    const pending = active.filter((run) => run.status === "pending");
-    const isNext = pending.length === active.length && pending.slice(0, 1).flatMap(inputOf).some((each) => sent.has(each.id));
-    return isNext ? pending.slice(1) : pending;
-  }, [active, outbox]);
-  useEffect(() => {
-    const known = new Set(live.map((each) => each.id));
-    setOutbox((old) => without(old, known));
-  }, [live]);
+  // What the person has sent and no state has: its run has not begun to write.
+  const waiting = useMemo(() => {
+    const runs = new Map((server?.runs ?? []).map((run) => [run.run_id, run]));
+    const isOver = (run: string | null) => run !== null && runs.has(run) && !active.some((each) => each.run_id === run);
+    return outbox.filter((each) => !isOver(each.run)).map((each) => each.message);
+  }, [active, outbox, server]);
+  const queued = useMemo(() => active.slice(1), [active]);
+  const values = branch?.values ?? orNothing(stream.values);
+  const newest = active[0] ?? server?.runs[0];
+  // The state has all that a run has written which has succeeded.
+  const isWriting = branch === undefined && newest?.run_id === written.run && newest?.status !== "success";
+  const unstored = isWriting ? written.ui : undefined;
+  const ui = useMemo(() => uiOf(values.ui, unstored), [unstored, values.ui]);
   const messages = useMemo(() => {
-    if (branch !== undefined) return messagesOf(branch).map(shown).filter(isVisible);
-    const found = [...live];
-    if (stopped !== null && stopped.run === server?.runs[0]?.run_id) add(found, stopped.messages);
-    // Messages of the person that no state has yet: on their way, or of the run that has just begun.
-    const waiting = new Set(queued.flatMap(inputOf).map((each) => each.id));
-    add(found, active.filter((run) => !queued.includes(run)).flatMap(inputOf).map(shown));
-    add(found, outbox.map((each) => each.message).filter((each) => !waiting.has(each.id)).map(shown));
-    return found.filter(isVisible);
-  }, [active, branch, live, outbox, queued, server, stopped]);
+    if (branch !== undefined) return paired(messagesOf(branch.values).map(shown));
+    // When a run has succeeded, its state has what it keeps: what agents have written meanwhile goes.
+    const isSettled = stored.size > 0 && active.length === 0 && !isLoading && hasSettled(server);
+    const found = isSettled ? live.filter((each) => stored.has(each.id)) : [...live];
+    // Messages of the person that no state has yet: of the run that has just begun, or on their way.
+    const later = new Set(queued.flatMap(inputOf).map((each) => each.id));
+    add(found, active.slice(0, 1).flatMap(inputOf).map(shown));
+    add(found, waiting.filter((each) => !later.has(each.id)).map(shown));
+    const made = paired(withPartials(found, server?.runs ?? [], server?.partials ?? NO_PARTIALS));
+    // A component may come before its message. It stays in its place when the message comes.
+    const known = new Set([...messagesOf(values), ...made].map((each) => String(each.id)));
+    add(made, awaited(unstored ?? [], known).map((id) => shown({ type: "ai", id }, 0)));
+    return made;
+  }, [active, branch, isLoading, live, queued, server, stored, unstored, values, waiting]);
 
   const error = problem ?? (isLost(stream.error) || isBusy ? null : stream.error);
   return {
     server,
     messages,
-    values: branch?.values ?? stream.values,
+    values,
+    ui,
+    progress: isWriting && active.length > 0 ? written.last : undefined,
     stored,
     storedValues: branch?.values ?? history?.[0]?.values ?? NOTHING,
+    pausedBefore: isPaused(server) ? (history?.[0]?.next ?? []) : [],
     places: where,
+    results,
     actions,
     questions,
     queued,
-    isLoading: server === null && messages.length === 0,
+    isLoading: server === null && messages.length === 0 && error === null,
     isBusy,
     isReadOnly: (server !== null && isClosed(server.thread)) || isLocked(error),
     problem: error ?? null,
     say,
     answer,
-    proceed: () => start(null),
+    run: (input) => start(input, leaf),
+    proceed: () => {
+      const isAsked = server?.thread.status === "error" && api.asks(server.thread);
+      // From its checkpoint, a run forgets the answer and asks again.
+      return start(null, isAsked ? history?.[0]?.checkpoint.checkpoint_id : undefined);
+    },
     stop: () =>
       void attempt(async () => {
-        const running = (await api.activeRuns(threadId)).find((run) => run.status === "running");
-        if (running !== undefined) {
-          setStopped({ run: running.run_id, messages: latest.current.live });
-          await api.cancel(threadId, running.run_id);
-        }
-        follow();
+        // A text that waits for the server goes back into the box.
+        holding.giveUp();
+        const running = active[0];
+        if (running === undefined) return;
+        await api.cancel(threadId, running.run_id);
+        await look();
       }),
     withdraw: (run) =>
       void attempt(async () => {
-        await api.cancel(threadId, run.run_id);
-        setOutbox((old) => without(old, new Set(inputOf(run).map((each) => String(each.id)))));
+        await api.withdraw(threadId, run.run_id);
+        setOutbox((old) => old.filter((each) => each.run !== run.run_id));
+        await look();
       }),
     reconnect: () => {
       setProblem(null);
       follow();
-      void refresh();
+      void look();
     },
   };
 }
 
-/** Return the accepted messages that are not among those with these ids, and all others. */
-function without(sent: Sent[], ids: Set<string>): Sent[] {
-  const left = sent.filter((each) => !each.isAccepted || !ids.has(String(each.message.id)));
-  return left.length === sent.length ? sent : left;
+/** Return values that a graph of the functional API has none of before its end. */
+function orNothing(values: Fields | null): Fields {
+  return values ?? NOTHING;
+}
+
+/** Return where the state of a thread has its messages. */
+function keyIn(server: Server | null): string {
+  const known = [server?.history[0]?.values, ...(server?.runs ?? []).map((run) => run.kwargs?.input)];
+  return known.map(keyOf).find((key) => key !== null) ?? MESSAGES;
+}
+
+/** Return whether the newest run has succeeded, and the state after it is read. */
+function hasSettled(server: Server | null): boolean {
+  return server !== null && server.runs[0]?.status === "success" && server.read === versionOf(server.thread);
+}
+
+/** Return whether a run has ended before the graph's end and asks nothing. One that was stopped has not. */
+function isPaused(server: Server | null): boolean {
+  const isStopped = server?.runs[0]?.status !== "success";
+  return server !== null && server.thread.status === "interrupted" && !isStopped && !api.asks(server.thread);
+}
+
+/** Return what is another text after each change of the state. */
+function versionOf(thread: api.Thread): string {
+  return thread.state_updated_at ?? thread.updated_at;
+}
+
+/** Return whether a change is more than that a known run has begun. */
+function isNews(old: Server, change: Change): boolean {
+  const known = api.activeOf(old.runs).map((run) => run.run_id);
+  const isSame = known.length === change.active.length && known.every((id) => change.active.includes(id));
+  return !isSame || (known.length === 0 && versionOf(old.thread) !== versionOf(change));
 }
 
 /** Add the messages to a list that it has not. */
@@ -295,44 +409,8 @@ function add(list: Shown[], more: Shown[]): void {
   }
 }
 
-/** Return whether the server has a message, in a run or in the state. */
-async function isKnown(threadId: string, id: string): Promise<boolean> {
-  try {
-    const runs = await api.runs(threadId, 10);
-    return runs.flatMap(inputOf).some((each) => each.id === id);
-  } catch {
-    return false;
-  }
-}
-
-/** Follow a thread with the hook. `follow` makes it read the thread again and open its stream. */
-function useLive(threadId: string, graph: string) {
-  // The hook reads the thread again for another client, which it makes for other options.
-  const [epoch, setEpoch] = useState(0);
-  const [kept, setKept] = useState<Shown[]>([]);
-  // eslint-disable-next-line react-hooks/exhaustive-deps
-  const callerOptions = useMemo(() => ({ fetch: stateFetch, maxRetries: 1 }), [epoch]);
-  const isVisible = useVisible(HIDDEN_MS);
-  const stream = useStream({
-    assistantId: graph,
-    apiUrl: api.apiUrl,
-    threadId: isVisible ? threadId : null,
-    fetch: streamFetch,
-    callerOptions,
-  });
-  const live = useMemo(() => stream.messages.map(shown), [stream.messages]);
-  // While the hook reads the thread again, it has no state. What it had stays in the view.
-  const isEmptied = live.length === 0 && !Array.isArray(stream.values.messages);
-  const latest = useRef(live);
-  useEffect(() => {
-    if (live.length > 0) latest.current = live;
-  }, [live]);
-  const follow = useCallback(() => {
-    setKept(latest.current);
-    setEpoch((n) => n + 1);
-  }, []);
-  useEffect(() => {
-    if (!isVisible) setKept(latest.current);
-  }, [isVisible]);
-  return { stream, live: isVisible && !isEmptied ? live : kept, follow };
+/** Return the run that was started with one of these messages, if the server has it. */
+async function runWith(threadId: string, messages: Fields[]): Promise<Run | undefined> {
+  const ids = new Set(messages.map((each) => each.id));
+  return (await api.runs(threadId, 10)).find((run) => inputOf(run).some((each) => ids.has(each.id)));
 }

@@ -1,11 +1,16 @@
 import { render } from "@testing-library/react";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { ApiError } from "../src/api";
-import { Text } from "../src/markdown";
+import { preload, Text } from "../src/markdown";
 import { annotate } from "../src/products/chat/annotate";
 import { notesOf, type Citation } from "../src/products/chat/citation";
 import { pieces } from "../src/products/chat/passage";
 import { reason } from "../src/products/chat/upload-row";
+import { shown as read } from "../src/shown";
+
+beforeAll(async () => {
+  await preload();
+});
 
 const cited = (number: number): Citation => ({
   number, title: "T", section: "", passage: number, text: "quoted", document_id: "d", path: "d.md", page: null, start: 10, end: 16,
@@ -48,7 +53,7 @@ describe("annotate", () => {
 });
 
 describe("notesOf", () => {
-  const shown = { id: "a", role: "ai" as const, text: "", parts: [], extra: {} };
+  const shown = read({ id: "a", type: "ai", content: "" }, 0);
   it("prefers the stored message, and gives an old answer nothing of the last one", () => {
     const values = { citations: [cited(1)] };
     expect(notesOf(shown, undefined, values, true).citations).toHaveLength(1);

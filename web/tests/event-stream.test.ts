@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { around } from "../src/products/excerpt";
-import { eventsOf, follow } from "../src/products/event-stream";
+import { eventsOf, follow } from "../src/event-stream";
+import { overheard } from "../src/stream";
 
 const body = (...chunks: string[]) =>
   new ReadableStream<Uint8Array>({
@@ -62,4 +63,20 @@ it("asks no more after a refusal", async () => {
 it("quotes a text behind characters of two units", () => {
   expect(around({ text: "🗼🗼 a quote here", start: 5, end: 10 }, 99)).toEqual(["🗼🗼 a ", "quote", " here"]);
   expect(around({ text: "one quote here", start: 4, end: 9 }, 2)).toEqual(["… e ", "quote", " h …"]);
+});
+
+it("hears what nodes write in a stream that goes on to the hook", async () => {
+  const event = (method: string, data: object) => `event: ${method}\ndata: ${JSON.stringify({ method, params: { data } })}\nid: 1\n\n`;
+  const whole = event("values", { a: 1 }) + event("custom", { payload: { step: "é\n" } }) + ": heartbeat\n\n" + event("custom", { payload: 2 });
+  const bytes = new TextEncoder().encode(whole.replaceAll("\n", "\r\n"));
+  const heard: unknown[] = [];
+  const cut = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start(controller) {
+      for (const each of bytes) controller.enqueue(new Uint8Array([each]));
+      controller.close();
+    },
+  });
+  const passed = new Response(cut.pipeThrough(overheard((each) => heard.push(each))));
+  expect(await passed.text()).toBe(new TextDecoder().decode(bytes));
+  expect(heard).toEqual([{ step: "é\n" }, 2]);
 });

@@ -1,8 +1,7 @@
-import { Lexer } from "marked";
 import { describe, expect, it } from "vitest";
 import type { Run, State } from "../src/api";
 import { lastSentence } from "../src/conversation";
-import { cut } from "../src/markdown";
+import { cut } from "../src/content/cut";
 import { answersOf } from "../src/question";
 import { since } from "../src/stream";
 import { slice } from "../src/virtual";
@@ -31,6 +30,25 @@ y = 2
 > quote
 > goes on
 
+<details>
+<summary>More</summary>
+
+inside
+
+- of it
+
+</details>
+
+$$
+a
+
+- b
+$$
+
+[^1]: A note
+
+    goes on.
+
 Last
 ===
 `;
@@ -40,8 +58,17 @@ describe("cut", () => {
     let last = null;
     for (let end = 1; end <= TEXT.length; end++) {
       last = cut(TEXT.slice(0, end), last);
-      expect(last.blocks).toEqual(Lexer.lex(TEXT.slice(0, end)).map((token) => token.raw));
+      expect(last.blocks).toEqual(cut(TEXT.slice(0, end), null).blocks);
     }
+  });
+  it("leaves nothing out, and keeps together what belongs together", () => {
+    const { blocks } = cut(TEXT, null);
+    expect(blocks.join("")).toBe(TEXT);
+    for (const begin of ["<details>", "$$", "[^1]:"]) {
+      expect(blocks.filter((block) => block.startsWith(begin))).toHaveLength(1);
+    }
+    expect(blocks.find((block) => block.startsWith("<details>"))).toContain("</details>");
+    expect(blocks.find((block) => block.startsWith("[^1]"))).toContain("goes on.");
   });
   it("keeps the early blocks of a long text", () => {
     const long = TEXT.repeat(50);
@@ -97,6 +124,29 @@ it("names who has answered as the server has recorded it", () => {
     { checkpoint: { checkpoint_id: "c1" }, parent_checkpoint: null, metadata: {}, tasks: [{ interrupts: [{ id: "0af1", value: { question: "Go?" } }] }] },
   ] as unknown as State[];
   expect(answersOf([run], history)).toEqual([
-    { id: "r2", question: "Go?", answer: "yes", user: "ada", at: "2026-01-01T00:00:00Z" },
+    { id: "r2", text: "Go? “yes” answered", user: "ada", at: "2026-01-01T00:00:00Z" },
   ]);
+});
+
+it.each([
+  [
+    { decisions: [{ type: "edit", edited_action: {} }, { type: "reject", message: "No." }] },
+    [{ action_requests: [{ name: "send_email", args: {} }, { name: "delete_file", args: {} }] }],
+    "send_email: edited, delete_file: rejected",
+  ],
+  [
+    { q0: { type: "approve" }, q1: { type: "reject" } },
+    ["send_email", "delete_file"].map((name) => ({ type: "tool_approval", name, args: {}, description: "It **cannot** be undone." })),
+    "send_email: approved; delete_file: rejected",
+  ],
+  [[{ type: "accept", args: null }], [{ action_request: { action: "book", args: {} }, config: {} }], "book: approved"],
+  [{ city: "Porto" }, [{ question: "**Where** to?\nAnd when?" }], "Where to? “city: Porto” answered"],
+])("says in words what was decided by %j", (resume, values, text) => {
+  const run = { run_id: "r", created_at: "", kwargs: { command: { resume } } } as unknown as Run;
+  const interrupts = values.map((value, i) => ({ id: `q${i}`, value }));
+  const history = [
+    { checkpoint: { checkpoint_id: "c2" }, parent_checkpoint: { checkpoint_id: "c1" }, metadata: { run_id: "r" } },
+    { checkpoint: { checkpoint_id: "c1" }, parent_checkpoint: null, metadata: {}, tasks: [{ interrupts }] },
+  ] as unknown as State[];
+  expect(answersOf([run], history)[0]?.text).toBe(text);
 });

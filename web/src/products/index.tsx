@@ -2,7 +2,6 @@
 import { lazy, type ComponentType } from "react";
 import type { Attachments } from "../composer";
 import { wordsOf } from "../i18n";
-import "./panel.css";
 import type { AnswerProps, MessageProps, PageProps, QuestionProps, StartProps, ViewProps } from "./props";
 import { forget } from "./tutor/kept";
 

@@ -22,8 +22,6 @@ export interface StartProps {
 
 export interface PageProps {
   threadId: string;
-  /** Say that the thread has changed. */
-  onChange: () => Promise<void>;
 }
 
 export interface AnswerProps {

@@ -26,11 +26,11 @@ export default function Answer({ message, stored, values, isLast, growing }: Ans
     if (cited !== undefined) setOpen(cited);
   };
   return (
-    <div className="answer" onClick={onClick}>
+    <div className="chat-answer stack tight" onClick={onClick}>
       <Text text={message.text} growing={growing} {...(plugins === undefined ? {} : { plugins })} />
-      {notes.isIncomplete && <p className="notice" role="note">{w("cut")}</p>}
+      {notes.isIncomplete && <p className="notice meta" role="note">{w("cut")}</p>}
       {notes.unsupported.length > 0 && (
-        <p className="notice" role="note">
+        <p className="notice meta" role="note">
           {w(notes.unsupported.length === 1 ? "oneUnsupported" : "unsupportedSentences")}
         </p>
       )}
@@ -42,12 +42,12 @@ export default function Answer({ message, stored, values, isLast, growing }: Ans
 
 function Sources({ citations }: { citations: Citation[] }) {
   return (
-    <ul className="plain cited" aria-label={w("cited")}>
+    <ul className="plain row wrap" aria-label={w("cited")}>
       {citations.map((each) => (
         <li key={each.number}>
-          <button className="source" data-cite={each.number}>
+          <button className="small chat-source" data-cite={each.number}>
             <span className="meta">{each.number}</span>
-            <span className="title">{[each.title || each.path, each.section].filter(Boolean).join(" · ")}</span>
+            <span className="clip">{[each.title || each.path, each.section].filter(Boolean).join(" · ")}</span>
           </button>
         </li>
       ))}

@@ -1,6 +1,6 @@
 // Requests about the tenant's documents.
 import * as api from "../../api";
-import { eventsOf } from "../event-stream";
+import { eventsOf } from "../../event-stream";
 
 export interface Document { name: string; document_id: string; title: string; passages: number }
 export interface Listed { documents: Document[]; next: string | null; uploading: Record<string, number> }

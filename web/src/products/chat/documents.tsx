@@ -5,6 +5,7 @@ import { explain } from "../../problems";
 import * as client from "./documents-client";
 import { UploadRow } from "./upload-row";
 import * as uploads from "./uploads";
+import "./styles.css";
 import { w } from "./words";
 
 const POLL_MS = 2_000;
@@ -17,21 +18,21 @@ export function Documents() {
   // The list says it of those that it has.
   const isListed = (each: uploads.Upload) => each.state === "stored" && each.twin === undefined && names.has(each.name);
   return (
-    <div className="documents">
+    <div className="stack">
       <DropZone />
-      <ul className="plain uploads" aria-live="polite">
+      <ul className="plain stack uploads" aria-live="polite">
         {sent.filter((each) => !isListed(each)).map((each) => <UploadRow key={each.name} upload={each} />)}
       </ul>
       {problem !== null && (
         <p className="alert row" role="alert">
-          <span className="grow">{explain(problem)}</span>
-          <button onClick={() => void refresh()}>{t("retry")}</button>
+          <span>{explain(problem)}</span>
+          <button className="small" onClick={() => void refresh()}>{t("retry")}</button>
         </p>
       )}
       {documents === null && problem === null && <p className="meta" role="status">{t("loading")}</p>}
       {documents?.length === 0 && <p className="hint">{w("none")}</p>}
       {documents !== null && documents.length > 0 && (
-        <ul className="plain stored" aria-label={w("documents")}>
+        <ul className="plain rows stored" aria-label={w("documents")}>
           {documents.map((each) => (
             <Row
               key={each.name}
@@ -42,7 +43,7 @@ export function Documents() {
           ))}
         </ul>
       )}
-      {next !== null && <button onClick={() => void more()}>{w("more")}</button>}
+      {next !== null && <button className="small" onClick={() => void more()}>{w("more")}</button>}
       <p className="meta">{w("shared")}</p>
     </div>
   );
@@ -106,23 +107,23 @@ function Row({ document, isNew, onDeleted }: RowProps) {
     <li>
       <div className="row">
         <div className="grow">
-          <div className="title">{document.name}</div>
+          <div className="clip">{document.name}</div>
           <div className="meta">
             {document.passages} {w(document.passages === 1 ? "onePassage" : "passages")}
             {isNew && ` · ${w("stored")}`}
           </div>
         </div>
         {!isAsking && (
-          <button className="quiet danger" aria-label={`${w("remove")}: ${document.name}`} onClick={() => setAsking(true)}>
+          <button className="quiet small danger" aria-label={`${w("remove")}: ${document.name}`} onClick={() => setAsking(true)}>
             {w("remove")}
           </button>
         )}
       </div>
       {isAsking && (
-        <div className="row wrap ask" role="group" aria-label={w("really")}>
+        <div className="row wrap ask meta" role="group" aria-label={w("really")}>
           <span className="grow">{w("really")}</span>
-          <button autoFocus disabled={isDeleting} onClick={() => setAsking(false)}>{w("keep")}</button>
-          <button className="danger" disabled={isDeleting} onClick={() => void remove()}>{w("remove")}</button>
+          <button className="small" autoFocus disabled={isDeleting} onClick={() => setAsking(false)}>{w("keep")}</button>
+          <button className="small danger" disabled={isDeleting} onClick={() => void remove()}>{w("remove")}</button>
         </div>
       )}
       {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}

@@ -1,8 +1,7 @@
 // The button that opens the documents.
 import { useState } from "react";
-import { Drawer } from "../drawer";
+import { Drawer } from "../../drawer";
 import { Documents } from "./documents";
-import "./styles.css";
 import { useUploads } from "./uploads";
 import { w } from "./words";
 
@@ -11,7 +10,7 @@ export default function Header() {
   const working = useUploads().filter((each) => each.state === "reading").length;
   return (
     <>
-      <button onClick={() => setOpen(true)}>
+      <button className="small" onClick={() => setOpen(true)}>
         {w("documents")}{working > 0 && <span className="meta"> · {working}</span>}
       </button>
       {isOpen && <Drawer title={w("documents")} onClose={() => setOpen(false)}><Documents /></Drawer>}

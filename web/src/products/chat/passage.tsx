@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import * as api from "../../api";
 import { t } from "../../i18n";
-import { Drawer } from "../drawer";
+import { Drawer } from "../../drawer";
 import { toUnits } from "../offsets";
 import type { Citation } from "./citation";
 import { w } from "./words";
@@ -16,7 +16,7 @@ export function Passage({ citation, onClose }: Props) {
   const name = citation.path || citation.title;
   return (
     <Drawer title={citation.title || name} onClose={onClose}>
-      <dl className="facts">
+      <dl>
         <div><dt>{w("document")}</dt><dd>{name}</dd></div>
         {citation.section !== "" && <div><dt>{w("section")}</dt><dd>{citation.section}</dd></div>}
         {citation.page !== null && <div><dt>{w("page")}</dt><dd>{citation.page}</dd></div>}

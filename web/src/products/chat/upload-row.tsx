@@ -6,14 +6,14 @@ import { w } from "./words";
 export function UploadRow({ upload }: { upload: uploads.Upload }) {
   const isOver = upload.state !== "reading" && upload.state !== "asking";
   return (
-    <li className={upload.state === "failed" ? "alert" : "upload"}>
+    <li className={upload.state === "failed" ? "alert" : "notice upload"}>
       <div className="row">
-        <span className="grow title">{upload.name}</span>
+        <span className="grow clip">{upload.name}</span>
         {upload.state === "failed" && upload.file !== undefined && (
-          <button className="quiet" onClick={() => uploads.retry(upload)}>{w("again")}</button>
+          <button className="quiet small" onClick={() => uploads.retry(upload)}>{w("again")}</button>
         )}
         {isOver && (
-          <button className="quiet" aria-label={`${w("dismiss")}: ${upload.name}`} onClick={() => uploads.dismiss(upload.name)}>
+          <button className="quiet small" aria-label={`${w("dismiss")}: ${upload.name}`} onClick={() => uploads.dismiss(upload.name)}>
             <span aria-hidden="true">×</span>
           </button>
         )}
@@ -28,19 +28,17 @@ function Said({ upload }: { upload: uploads.Upload }) {
     const share = Math.round(upload.done * 100);
     return (
       <>
-        <div className="bar" role="progressbar" aria-label={upload.name} aria-valuenow={share} aria-valuemin={0} aria-valuemax={100}>
-          <span style={{ width: `${share}%` }} />
-        </div>
+        <progress className="progress" aria-label={upload.name} max={100} value={share} />
         <span className="meta">{w("reading")} · {share} %</span>
       </>
     );
   }
   if (upload.state === "asking") {
     return (
-      <div className="row wrap ask">
+      <div className="row wrap ask meta">
         <span className="grow">{w("replaceAsk")}</span>
-        <button onClick={() => uploads.dismiss(upload.name)}>{w("keep")}</button>
-        <button className="danger" onClick={() => uploads.replace(upload)}>{w("replace")}</button>
+        <button className="small" onClick={() => uploads.dismiss(upload.name)}>{w("keep")}</button>
+        <button className="small danger" onClick={() => uploads.replace(upload)}>{w("replace")}</button>
       </div>
     );
   }

@@ -1,5 +1,5 @@
 // The tree of hypotheses with their tests and evidence.
-import { useState } from "react";
+import { useState, type CSSProperties } from "react";
 import type { Evidence, Hypothesis, State, Test } from "./client";
 import { EvidenceDrawer } from "./evidence";
 import { named, w } from "./words";
@@ -33,7 +33,7 @@ interface BranchesProps { branches: Branch[]; leading: string | null; state: Sta
 
 function Branches({ branches, leading, state, onOpen }: BranchesProps) {
   return (
-    <ul className="plain causes">
+    <ul className="plain stack causes">
       {branches.map((each) => (
         <li key={each.id}>
           <Cause branch={each} isLeading={each.id === leading} state={state} onOpen={onOpen} />
@@ -56,14 +56,14 @@ function Cause({ branch, isLeading, state, onOpen }: CauseProps) {
       <summary>
         <span className="statement">{hypothesis.statement}</span>
         <span className="row wrap">
-          <span className={`badge ${hypothesis.status}`}>{w(hypothesis.status)}</span>
+          <span className={BADGES[hypothesis.status] ?? "badge"}>{w(hypothesis.status)}</span>
           {isLeading && <span className="badge">{w("leading")}</span>}
           {hypothesis.by === "model" && <span className="badge">{w("byModel")}</span>}
           <span className="meta">{w("confidence")} {share} %</span>
         </span>
-        <span className="bar" aria-hidden="true"><span style={{ width: `${share}%` }} /></span>
+        <i className="bar" style={{ "--part": hypothesis.confidence } as CSSProperties} />
       </summary>
-      <ul className="plain tests" aria-label={w("tests")}>
+      <ul className="plain stack tests" aria-label={w("tests")}>
         {Object.entries(hypothesis.tests).map(([name, test]) => (
           <TestRow key={name} name={name} test={test} state={state} onOpen={onOpen} />
         ))}
@@ -72,6 +72,7 @@ function Cause({ branch, isLeading, state, onOpen }: CauseProps) {
   );
 }
 
+const BADGES: Record<string, string> = { supported: "badge good", refuted: "badge bad" };
 const SIGNS = { passed: "✓", failed: "✕", unclear: "?" };
 
 interface TestProps { name: string; test: Test; state: State; onOpen: (evidence: Evidence) => void }

@@ -1,6 +1,6 @@
 // What a test rests on, in the source that it was read in.
 import { useEffect, useState } from "react";
-import { Drawer } from "../drawer";
+import { Drawer } from "../../drawer";
 import { Excerpt } from "../excerpt";
 import { textOf, type Evidence, type Source } from "./client";
 import { w } from "./words";
@@ -11,7 +11,7 @@ export function EvidenceDrawer({ id, evidence, source, onClose }: Props) {
   const text = useText(id, source);
   return (
     <Drawer title={`${w("evidence")}, ${w(evidence.direction)}`} onClose={onClose}>
-      <dl className="facts">
+      <dl>
         <div><dt>{w("source")}</dt><dd>{source === undefined ? evidence.source : `${source.kind} ${source.name}`}</dd></div>
         <div><dt>{w("characters")}</dt><dd>{evidence.start}–{evidence.end}</dd></div>
       </dl>

@@ -1,5 +1,6 @@
 // The event log, which follows the session and can be filtered.
 import { useEffect, useMemo, useRef, useState } from "react";
+import { locale } from "../../i18n";
 import { told, type Event } from "./client";
 import type { Session } from "./use-session";
 import { named, w } from "./words";
@@ -48,7 +49,7 @@ export function Log({ session }: { session: Session }) {
           {kinds.map((each) => <option key={each} value={each}>{named(each)}</option>)}
         </select>
       </div>
-      {found.length > count && <button onClick={() => setCount(count + PAGE)}>{w("more")}</button>}
+      {found.length > count && <button className="small" onClick={() => setCount(count + PAGE)}>{w("more")}</button>}
       {found.length === 0 && <p className="hint">{w("noEvents")}</p>}
       <div
         ref={end}
@@ -61,7 +62,7 @@ export function Log({ session }: { session: Session }) {
           isAtEnd.current = scrollHeight - scrollTop - clientHeight < 40;
         }}
       >
-        <ol className="plain">
+        <ol className="plain rows">
           {found.slice(-count).map((each) => <Row key={each.seq} event={each} onMoment={setMoment} />)}
         </ol>
       </div>
@@ -72,12 +73,12 @@ export function Log({ session }: { session: Session }) {
 function Row({ event, onMoment }: { event: Event; onMoment: (seq: number) => void }) {
   return (
     <li>
-      <button className="quiet seq" aria-label={`${w("goTo")} ${event.seq}`} onClick={() => onMoment(event.seq)}>
+      <button className="quiet small seq" aria-label={`${w("goTo")} ${event.seq}`} onClick={() => onMoment(event.seq)}>
         {event.seq}
       </button>
       <div>
         <span className="badge">{named(event.type)}</span>{" "}
-        <time className="meta" dateTime={event.at}>{new Date(event.at).toLocaleTimeString()}</time>
+        <time className="meta" dateTime={event.at}>{new Date(event.at).toLocaleTimeString(locale())}</time>
         <div className="told">{told(event)}</div>
       </div>
     </li>

@@ -1,4 +1,5 @@
 // The slider that chooses the moment.
+import { locale } from "../../i18n";
 import type { Session } from "./use-session";
 import { w } from "./words";
 
@@ -6,17 +7,17 @@ export function Moment({ session }: { session: Session }) {
   const { events, last, moment, setMoment } = session;
   const shown = moment ?? last;
   const event = events.find((each) => each.seq === shown);
-  const time = event === undefined ? "" : new Date(event.at).toLocaleString();
+  const time = event === undefined ? "" : new Date(event.at).toLocaleString(locale());
   return (
-    <section className="moment" aria-label={w("moment")}>
+    <section className="diagnosis-moment" aria-label={w("moment")}>
       <div className="row">
         <label className="grow" htmlFor="diagnosis-moment">
           {w("at")} {shown} {w("of")} {last} <span className="meta">{time}</span>
         </label>
         {moment === null ? (
-          <span className="badge live">{w("live")}</span>
+          <span className="badge accent">{w("live")}</span>
         ) : (
-          <button onClick={() => setMoment(null)}>{w("toLive")}</button>
+          <button className="small" onClick={() => setMoment(null)}>{w("toLive")}</button>
         )}
       </div>
       <input

@@ -25,19 +25,19 @@ export default function Panel({ threadId }: ViewProps) {
       <p className="empty" role="status">{t("loading")}</p>
     ) : (
       <div className="alert row" role="alert">
-        <span className="grow">{explain(problem)}</span>
-        <button onClick={session.retry}>{w("again")}</button>
+        <span>{explain(problem)}</span>
+        <button className="small" onClick={session.retry}>{w("again")}</button>
       </div>
     );
   }
   if (session.last === 0 && state.seq === 0) return <p className="empty">{w("empty")}</p>;
   return (
-    <div className="diagnosis">
+    <div className="stack diagnosis">
       <Connection session={session} />
       <Moment session={session} />
       <Conclusion state={state} />
       <Tabs chosen={tab} onChoose={setTab} />
-      <div role="tabpanel" id="diagnosis-view" aria-labelledby={`diagnosis-${tab}`} tabIndex={0}>
+      <div className="stack" role="tabpanel" id="diagnosis-view" aria-labelledby={`diagnosis-${tab}`} tabIndex={0}>
         {tab === "causes" && <Causes id={threadId} state={state} />}
         {tab === "timeline" && <Timeline state={state} onMoment={session.setMoment} />}
         {tab === "log" && <Log session={session} />}
@@ -57,7 +57,7 @@ function Conclusion({ state }: { state: client.State }) {
   const cause = conclusion?.hypothesis == null ? undefined : state.hypotheses[conclusion.hypothesis];
   const head = conclusion === null ? "open" : cause === undefined ? "inconclusive" : "found";
   return (
-    <section className={`conclusion ${head}`} aria-label={w(head)}>
+    <section className={`card stack tight conclusion ${head}`} aria-label={w(head)}>
       <span className="meta">{w(head)}</span>
       {cause !== undefined && <strong>{cause.statement}</strong>}
       {conclusion !== null && conclusion.missing.length > 0 && (
@@ -68,12 +68,12 @@ function Conclusion({ state }: { state: client.State }) {
 }
 
 function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void }) {
-  const onKeyDown = (event: KeyboardEvent) => {
+  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
     const next = TABS[(TABS.indexOf(chosen) + step + TABS.length) % TABS.length] ?? chosen;
     onChoose(next);
-    document.getElementById(`diagnosis-${next}`)?.focus();
+    event.currentTarget.querySelector<HTMLElement>(`#diagnosis-${next}`)?.focus();
   };
   return (
     <div className="tabs" role="tablist" aria-label={w("views")} onKeyDown={onKeyDown}>
@@ -102,7 +102,7 @@ function Download({ id }: { id: string }) {
   };
   return (
     <div>
-      <button onClick={download}>{w("report")}</button>
+      <button className="small" onClick={download}>{w("report")}</button>
       {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
     </div>
   );

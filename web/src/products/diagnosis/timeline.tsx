@@ -1,4 +1,5 @@
 // What happened in the incident, in its own order.
+import { locale } from "../../i18n";
 import type { Entry, State } from "./client";
 import { named, w } from "./words";
 
@@ -11,7 +12,7 @@ export function Timeline({ state, onMoment }: Props) {
   return (
     <>
       {state.timeline.length >= KEPT && <p className="meta">{w("older")}</p>}
-      <ol className="plain timeline">
+      <ol className="plain rows timeline">
         {state.timeline.map((each) => <Row key={each.seq} entry={each} onMoment={onMoment} />)}
       </ol>
     </>
@@ -22,12 +23,12 @@ function Row({ entry, onMoment }: { entry: Entry; onMoment: (seq: number) => voi
   const when = new Date(entry.when);
   return (
     <li className={entry.kind}>
-      <time className="meta" dateTime={entry.when}>{when.toLocaleDateString()} {when.toLocaleTimeString()}</time>
+      <time className="meta" dateTime={entry.when}>{when.toLocaleDateString(locale())} {when.toLocaleTimeString(locale())}</time>
       <div>
-        <span className="badge">{named(entry.kind)}</span>{" "}
+        <span className={entry.kind === "observed" ? "badge accent" : "badge"}>{named(entry.kind)}</span>{" "}
         <span>{entry.text}</span>
       </div>
-      <button className="quiet seq" aria-label={`${w("goTo")} ${entry.seq}`} onClick={() => onMoment(entry.seq)}>
+      <button className="quiet small seq" aria-label={`${w("goTo")} ${entry.seq}`} onClick={() => onMoment(entry.seq)}>
         {entry.seq}
       </button>
     </li>

@@ -1,6 +1,6 @@
 // A session: its events as they come, and its state now or at a moment.
 import { useCallback, useEffect, useRef, useState } from "react";
-import { follow } from "../event-stream";
+import { follow } from "../../event-stream";
 import * as client from "./client";
 
 const SETTLE_MS = 200;

@@ -26,7 +26,7 @@ export function CandidateRow({ candidate, pending, readOnly, onDecide }: Props) 
       </div>
       <Score candidate={candidate} />
       <div className="icp-decision">
-        {verdict !== null && <span className="badge">{w(DECIDED[verdict])}</span>}
+        {verdict !== null && <span className={verdict === "rejected" ? "badge bad" : "badge good"}>{w(DECIDED[verdict])}</span>}
         {!readOnly && (
           <Buttons name={candidate.name} verdict={verdict} isSending={pending === candidate.key}
             onDecide={(wanted) => onDecide(candidate.key, wanted)} />
@@ -67,9 +67,9 @@ function Buttons({ name, verdict, isSending, onDecide }: ButtonsProps) {
   const offered: [Verdict | null, Word][] =
     verdict === null ? [["kept", "accept"], ["rejected", "reject"], ["liked", "more"]] : [[null, "undo"]];
   return (
-    <div className="row wrap" role="group" aria-label={`${w("decide")}: ${name}`}>
+    <div className="actions" role="group" aria-label={`${w("decide")}: ${name}`}>
       {offered.map(([wanted, word]) => (
-        <button key={word} aria-label={`${w(word)}: ${name}`} disabled={isSending} onClick={() => onDecide(wanted)}>
+        <button className="small" key={word} aria-label={`${w(word)}: ${name}`} disabled={isSending} onClick={() => onDecide(wanted)}>
           {w(word)}
         </button>
       ))}

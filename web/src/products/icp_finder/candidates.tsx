@@ -37,7 +37,7 @@ export function Candidates({ threadId, found, readOnly, onChange }: Props) {
     void act(key, async () => onChange(await requests.feedback(threadId, key, verdict)));
   const rows = { pending, readOnly, onDecide: decide };
   return (
-    <section className="card icp-candidates" aria-label={w("candidates")}>
+    <section className="card stack icp-candidates" aria-label={w("candidates")}>
       <header className="row wrap">
         <h2>{w("candidates")}</h2>
         <span className="meta grow">
@@ -45,30 +45,30 @@ export function Candidates({ threadId, found, readOnly, onChange }: Props) {
         </span>
         <label className="row meta">
           {w("sortBy")}
-          <select value={order} onChange={(event) => setOrder(event.target.value as Order)}>
+          <select className="small" value={order} onChange={(event) => setOrder(event.target.value as Order)}>
             {ORDERS.map((each) => <option key={each} value={each}>{w(each)}</option>)}
           </select>
         </label>
-        <button disabled={pending === "export"} onClick={() => void act("export", () => requests.exportScores(threadId))}>
+        <button className="small" disabled={pending === "export"} onClick={() => void act("export", () => requests.exportScores(threadId))}>
           {w("exportCsv")}
         </button>
       </header>
       {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
       <Progress found={found} />
-      <ol className="plain icp-rows">
+      <ol className="plain rows">
         {sorted(found.candidates, order).slice(0, isWhole ? undefined : FIRST).map((each) => (
           <CandidateRow key={each.key} candidate={each} {...rows} />
         ))}
       </ol>
       {found.candidates.length > FIRST && (
-        <button aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+        <button className="small icp-all" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
           {isWhole ? w("showFirst") : `${w("showAll")} (${found.candidates.length})`}
         </button>
       )}
       {found.rejected.length > 0 && (
         <details>
           <summary>{w("rejectedList")} ({found.rejected.length})</summary>
-          <ul className="plain icp-rows">
+          <ul className="plain rows">
             {found.rejected.map((each) => <CandidateRow key={each.key} candidate={each} {...rows} />)}
           </ul>
         </details>

@@ -19,16 +19,16 @@ export function ProfileCard({ profile, site, customers, isConfirmed, isBusy, rea
   const [isEditing, setEditing] = useState(false);
   const [isOpen, setOpen] = useState(!isConfirmed);
   return (
-    <section className="card icp-profile" aria-label={w("profile")}>
+    <section className="card stack icp-profile" aria-label={w("profile")}>
       <header className="row wrap">
         <h2>{w("profile")}</h2>
-        <span className="badge">{w(isConfirmed ? "confirmed" : "proposed")}</span>
+        <span className={isConfirmed ? "badge good" : "badge warn"}>{w(isConfirmed ? "confirmed" : "proposed")}</span>
         <span className="grow" />
         {!isEditing && (
-          <button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{w(isOpen ? "less" : "details")}</button>
+          <button className="small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{w(isOpen ? "less" : "details")}</button>
         )}
         {!readOnly && !isEditing && (
-          <button onClick={() => setEditing(true)}>{w("change")}</button>
+          <button className="small" onClick={() => setEditing(true)}>{w("change")}</button>
         )}
       </header>
       {isEditing && !readOnly ? (

@@ -37,7 +37,7 @@ export function ProfileEditor({ profile, isBusy, say, onClose }: Props) {
   }
   const refused = TEXTS.map((field) => refusedOf(after[field])).find((each) => each !== null);
   return (
-    <form className="icp-editor" onSubmit={(event) => {
+    <form className="stack" onSubmit={(event) => {
       event.preventDefault();
       if (refused === undefined) setReviewing(true);
     }}>
@@ -47,7 +47,7 @@ export function ProfileEditor({ profile, isBusy, say, onClose }: Props) {
       ))}
       <Sizes chosen={sizes} onChange={setSizes} />
       {refused !== undefined && <p className="alert" role="alert">{w("tooMany")} {refused}</p>}
-      <div className="row wrap">
+      <div className="actions">
         <button className="primary" disabled={refused !== undefined}>{w("review")}</button>
         <button type="button" onClick={onClose}>{w("keep")}</button>
       </div>
@@ -58,8 +58,8 @@ export function ProfileEditor({ profile, isBusy, say, onClose }: Props) {
 function Lines({ field, text, onChange }: { field: Field; text: string; onChange: (text: string) => void }) {
   const id = useId();
   return (
-    <div>
-      <label htmlFor={id}>{w(field)} <span className="meta">{w("oneEach")}</span></label>
+    <div className="field">
+      <label className="label" htmlFor={id}>{w(field)} <span className="meta">{w("oneEach")}</span></label>
       <textarea id={id} rows={Math.min(Math.max(text.split("\n").length, 2), 8)} value={text}
         onChange={(event) => onChange(event.target.value)} />
     </div>
@@ -68,7 +68,7 @@ function Lines({ field, text, onChange }: { field: Field; text: string; onChange
 
 function Sizes({ chosen, onChange }: { chosen: string[]; onChange: (sizes: string[]) => void }) {
   return (
-    <fieldset>
+    <fieldset className="field">
       <legend>{w("sizes")}</legend>
       <div className="row wrap">
         {SIZES.map((size) => (
@@ -93,11 +93,11 @@ function Review({ changes, isBusy, onBack, onSend }: ReviewProps) {
     setSending(false);
   };
   return (
-    <div className="icp-review" role="group" aria-label={w("review")}>
+    <div className="stack icp-review" role="group" aria-label={w("review")}>
       {changes.length === 0 && <p>{w("nothing")}</p>}
       <dl>{changes.map((each) => <Difference key={each.field} change={each} />)}</dl>
       {changes.length > 0 && <p className="hint">{w(isBusy ? "waits" : "diffHint")}</p>}
-      <div className="row wrap">
+      <div className="actions">
         {changes.length > 0 && (
           <button className="primary" disabled={isSending || isBusy} onClick={() => void send()}>
             {w(isSending ? "sending" : "ask")}

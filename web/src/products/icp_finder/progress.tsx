@@ -14,7 +14,7 @@ export function Progress({ found }: { found: Found }) {
       <p className="meta">
         {w(SAID[job.status] ?? "enrichment")}: {job.done} {w("of")} {job.total}
       </p>
-      {isWorking(job) && <progress aria-label={w("enrichment")} max={job.total} value={job.done} />}
+      {isWorking(job) && <progress className="progress" aria-label={w("enrichment")} max={job.total} value={job.done} />}
     </div>
   );
 }

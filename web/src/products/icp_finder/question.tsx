@@ -32,18 +32,18 @@ export default function Question({ value, onAnswer, onStarted }: QuestionProps) 
     });
   const heading = isKind(asked.kind) ? w(asked.kind) : t("question");
   return (
-    <section className="card question icp-question" aria-label={t("question")}>
+    <section className="card stack accent question icp-question" aria-label={t("question")}>
       <h2>{heading}</h2>
       {!isKind(asked.kind) && <p>{asked.question}</p>}
       <Facts asked={asked} />
-      <div className="row wrap">
+      <div className="actions">
         {asked.options.map((each, i) => (
           <button key={each.value} className={i === 0 ? "primary" : ""} disabled={isSending} onClick={() => choose(each)}>
             {optionName(asked.kind, each)}
           </button>
         ))}
       </div>
-      <form className="row" onSubmit={(event) => {
+      <form className="row wrap" onSubmit={(event) => {
         event.preventDefault();
         const words = text.trim();
         if (words !== "") void act(() => onAnswer(words));

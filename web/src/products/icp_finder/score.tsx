@@ -1,4 +1,5 @@
 // A score and what it is made of.
+import type { CSSProperties } from "react";
 import { hostOf, partsOf, secure, type Candidate, type Evidence } from "./candidate";
 import { partName, w } from "./words";
 
@@ -7,7 +8,7 @@ export function Score({ candidate }: { candidate: Candidate }) {
   return (
     <details className="icp-score">
       <summary>
-        <span className="icp-bar" aria-hidden="true"><span style={{ inlineSize: `${percent}%` }} /></span>
+        <i className="bar" style={{ "--part": candidate.score } as CSSProperties} />
         <strong className="number"><span className="hidden">{w("score")} </span>{percent}%</strong>
         <span className="meta">{w("why")}</span>
       </summary>

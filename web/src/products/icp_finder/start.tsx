@@ -2,6 +2,7 @@
 import { useState } from "react";
 import * as api from "../../api";
 import { ago, t } from "../../i18n";
+import { Opening } from "../../opening";
 import { explain } from "../../problems";
 import type { StartProps } from "../props";
 import { openFresh } from "./requests";
@@ -37,24 +38,23 @@ export default function Start({ assistant, onStarted }: StartProps) {
     });
   const open = () => act(async () => onStarted(await openFresh(agent, wanted), agent, greeting()));
   return (
-    <section className="start icp">
-      <h1>{api.label(assistant.name)}</h1>
-      <p className="hint">{w("startHint")}</p>
-      <form onSubmit={(event) => { event.preventDefault(); void resolve(); }}>
-        <label>
-          {w("website")} <span className="meta">{w("websiteHint")}</span>
+    <Opening title={api.label(assistant.graph_id)} hint={w("startHint")}>
+      <form className="stack" onSubmit={(event) => { event.preventDefault(); void resolve(); }}>
+        <label className="field">
+          <span>{w("website")}</span>
           <input value={website} placeholder="example.com" inputMode="url" autoComplete="url" autoFocus
             onChange={(event) => { setWebsite(event.target.value); setChoice(null); }} />
+          <span className="meta">{w("websiteHint")}</span>
         </label>
-        <div className="row wrap">
+        <div className="actions">
           <button className="primary" disabled={isAsking}>{isAsking ? `${w("looking")} …` : w("begin")}</button>
           <button type="button" disabled={isAsking} onClick={() => setFresh(true)}>{w("fresh")}</button>
         </div>
       </form>
       {isFresh && (
-        <div className="card" role="alertdialog" aria-label={w("fresh")}>
+        <div className="card stack" role="alertdialog" aria-label={w("fresh")}>
           <p>{w("reallyFresh")}</p>
-          <div className="row wrap">
+          <div className="actions">
             <button className="primary" disabled={isAsking} onClick={() => void open()}>{w("fresh")}</button>
             <button autoFocus onClick={() => setFresh(false)}>{t("cancel")}</button>
           </div>
@@ -64,19 +64,19 @@ export default function Start({ assistant, onStarted }: StartProps) {
       {choice !== null && (
         <Chooser candidates={choice.candidates ?? []} onOpen={(id) => onStarted(id, agent, "")} />
       )}
-    </section>
+    </Opening>
   );
 }
 
 function Chooser({ candidates, onOpen }: { candidates: api.Fields[]; onOpen: (id: string) => void }) {
   return (
-    <section className="card" aria-label={w("chooseHint")}>
+    <section className="card stack" aria-label={w("chooseHint")}>
       <p role="status">{w("chooseHint")}</p>
-      <ul className="plain icp-choices">
+      <ul className="plain stack tight">
         {candidates.map((each) => (
           <li key={String(each.thread_id)}>
-            <button className="entry" onClick={() => onOpen(String(each.thread_id))}>
-              <span className="grow">{String(each.label)}</span>
+            <button className="icp-choice" onClick={() => onOpen(String(each.thread_id))}>
+              <span className="grow clip">{String(each.label)}</span>
               {typeof each.updated_at === "string" && <span className="meta">{ago(each.updated_at)}</span>}
             </button>
           </li>

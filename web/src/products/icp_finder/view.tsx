@@ -15,7 +15,7 @@ export default function View({ threadId, values, isBusy, readOnly, say }: ViewPr
   const { found, problem, reload, setFound } = useFound(threadId, String(last?.icp_hash), isBusy);
   const isEmpty = found === null || (found.candidates.length === 0 && found.rejected.length === 0);
   return (
-    <section className="panel icp">
+    <section className="panel">
       {profile !== null && (
         <ProfileCard profile={profile} site={domainOf(values.site)} customers={domainsOf(values.customers)}
           isConfirmed={values.confirmed === true} isBusy={isBusy} readOnly={readOnly} say={say} />
@@ -23,7 +23,7 @@ export default function View({ threadId, values, isBusy, readOnly, say }: ViewPr
       {problem !== null && (
         <p className="alert row wrap" role="alert">
           <span className="grow">{w("failedToLoad")} {explain(problem)}</span>
-          <button onClick={reload}>{w("again")}</button>
+          <button className="small" onClick={reload}>{w("again")}</button>
         </p>
       )}
       {found === null && problem === null && last && <p className="hint" role="status">{w("loading")} …</p>}

@@ -81,6 +81,6 @@ export const pages = async (id: string): Promise<PageText[]> =>
 
 /** Return the path of the stream of the project's run; null if none runs. */
 export async function streamOf(id: string): Promise<string | null> {
-  const run = (await api.activeRuns(id))[0];
+  const run = api.activeOf(await api.runs(id))[0];
   return run === undefined ? null : `/threads/${id}/runs/${run.run_id}/stream?stream_mode=custom`;
 }

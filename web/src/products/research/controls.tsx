@@ -2,7 +2,7 @@
 import { useState } from "react";
 import type { Action, Progress } from "./client";
 import type { Project } from "./use-project";
-import { w } from "./words";
+import { budget, w } from "./words";
 
 type Asked = "cancel" | "more" | null;
 
@@ -57,7 +57,7 @@ export function Controls({ project }: { project: Project }) {
     );
   }
   if (asked === "more" && canRaise) {
-    const limits = Object.entries(raised(progress)).map(([name, amount]) => `${name} ${amount / 2} → ${amount}`);
+    const limits = Object.entries(raised(progress)).map(([name, amount]) => `${budget(name)} ${amount / 2} → ${amount}`);
     return (
       <Ask
         text={`${w("moreAsk")} ${limits.join(", ")}. ${w("moreAsk2")}`}
@@ -73,7 +73,7 @@ export function Controls({ project }: { project: Project }) {
   }
   if (actions.length === 0 && !canRaise) return null;
   return (
-    <div className="row wrap controls">
+    <div className="actions controls">
       {actions.map((each) => (
         <button
           key={each}
@@ -93,9 +93,9 @@ interface AskProps { text: string; no: string; yes: string; onNo: () => void; on
 
 function Ask({ text, no, yes, onNo, onYes }: AskProps) {
   return (
-    <div className="card ask-card" role="alertdialog" aria-label={text}>
+    <div className="card stack controls" role="alertdialog" aria-label={text}>
       <p>{text}</p>
-      <div className="row wrap">
+      <div className="actions">
         <button autoFocus onClick={onNo}>{no}</button>
         <button className="danger" onClick={onYes}>{yes}</button>
       </div>

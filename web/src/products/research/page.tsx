@@ -11,40 +11,46 @@ import "./styles.css";
 import { useProject, type Project } from "./use-project";
 import { w } from "./words";
 
-export default function Page({ threadId, onChange }: PageProps) {
-  const project = useProject(threadId, onChange);
+export default function Page({ threadId }: PageProps) {
+  const project = useProject(threadId);
   const { progress, problem } = project;
   if (progress === null) {
     return problem === null ? (
       <p className="empty" role="status">{t("loading")}</p>
     ) : (
-      <p className="alert banner" role="alert">
+      <p className="alert row banner" role="alert">
         <span>{explain(problem)}</span>
-        <button onClick={() => void project.refresh()}>{w("again")}</button>
+        <button className="small" onClick={() => void project.refresh()}>{w("again")}</button>
       </p>
     );
   }
   const isActive = client.isActive(progress.status);
   return (
-    <article className="research" aria-label={progress.question}>
-      <header>
-        <div className="row wrap">
-          <span className={`badge ${progress.status}`} role="status">{w(progress.status)}</span>
-          <span className="grow" />
-          <button className="quiet" onClick={() => go({ assistant: "research" })}>{w("new")}</button>
-        </div>
-        <h1>{progress.question}</h1>
+    <article className="conversation research" aria-label={progress.question}>
+      <header className="row">
+        <h1 className="grow clip">{progress.question}</h1>
+        <button className="small" onClick={() => go({ assistant: "research" })}>{w("new")}</button>
       </header>
-      {(isActive || progress.status !== "completed") && <Stages progress={progress} />}
-      {progress.error !== null && <p className="alert" role="alert">{progress.error}</p>}
-      {project.isLost && isActive && <p className="notice" role="status">{w("lost")}</p>}
-      {problem !== null && <p className="alert" role="alert">{told(problem)}</p>}
-      <Controls project={project} />
-      {!isActive && <Result project={project} />}
-      {progress.notes.length > 0 && <Notes notes={progress.notes} />}
+      <div className="scroller" tabIndex={0} role="region" aria-label={w("report")}>
+        <div className="stack column">
+          <div className="message human"><p className="bubble">{progress.question}</p></div>
+          <p><span className={BADGES[progress.status] ?? "badge"} role="status">{w(progress.status)}</span></p>
+          {(isActive || progress.status !== "completed") && <Stages progress={progress} />}
+          {progress.status === "failed" && <p className="alert" role="alert">{w("failedHint")}</p>}
+          {project.isLost && isActive && <p className="notice" role="status">{w("lost")}</p>}
+          {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
+          <Controls project={project} />
+          {!isActive && <Result project={project} />}
+          {progress.notes.length > 0 && <Notes notes={progress.notes} />}
+        </div>
+      </div>
     </article>
   );
 }
+
+const BADGES: Record<string, string> = {
+  running: "badge accent", completed: "badge good", failed: "badge bad", cancelled: "badge warn", paused: "badge warn",
+};
 
 function Result({ project }: { project: Project }) {
   const { progress, written } = project;
@@ -57,14 +63,10 @@ function Result({ project }: { project: Project }) {
 
 function Notes({ notes }: { notes: string[] }) {
   return (
-    <details className="notes">
+    <details className="hint controls">
       <summary>{w("notes")} ({notes.length})</summary>
-      <ul>{notes.map((each, i) => <li key={i}>{each}</li>)}</ul>
+      <ul className="prose">{notes.map((each, i) => <li key={i}>{each}</li>)}</ul>
     </details>
   );
 }
 
-function told(problem: unknown): string {
-  const status = (problem as { status?: unknown }).status;
-  return status === 409 || status === 422 ? (problem as Error).message : explain(problem);
-}

@@ -1,6 +1,6 @@
 // A quote of the report, in the page that was read.
 import { useEffect, useState } from "react";
-import { Drawer } from "../drawer";
+import { Drawer } from "../../drawer";
 import { Excerpt } from "../excerpt";
 import * as client from "./client";
 import { Address } from "./address";
@@ -13,7 +13,7 @@ export function Quote({ id, entry, statement, report, onClose }: Props) {
   const source = report.sources.find((each) => each.url === entry.url);
   return (
     <Drawer title={`${w("quote")} ${entry.id}`} onClose={onClose}>
-      <dl className="facts">
+      <dl>
         <div><dt>{w("statement")}</dt><dd>{statement}</dd></div>
         <div><dt>{w("title")}</dt><dd>{source?.title ?? entry.url}</dd></div>
         <div><dt>{w("site")}</dt><dd><Address url={entry.url} /></dd></div>

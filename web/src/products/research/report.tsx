@@ -1,13 +1,13 @@
 // The report: statements whose marks open their quotes, diagrams and sources.
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
-import { t } from "../../i18n";
+import { locale, t } from "../../i18n";
 import { Address } from "./address";
 import type { Claim, Entry, Report as Content, Written } from "./client";
 import { Quote } from "./quote";
 import { Sources } from "./sources";
-import { w } from "./words";
+import { budget, titled, w } from "./words";
 
-const Diagram = lazy(() => import("./diagram"));
+const Diagram = lazy(() => import("../../content/diagram"));
 
 interface Props { id: string; written: Written }
 
@@ -27,21 +27,21 @@ export function Report({ id, written }: Props) {
     if (entry !== undefined) setOpen({ entry, statement });
   };
   return (
-    <div className="report" ref={box}>
-      <div className="row wrap controls">
-        <button onClick={() => save(markdown, `${fileName(report.title)}.md`)}>{w("download")}</button>
-        <button onClick={() => print()}>{w("print")}</button>
+    <div className="stack report" ref={box}>
+      <div className="actions controls">
+        <button className="small" onClick={() => save(markdown, `${fileName(report.title)}.md`)}>{w("download")}</button>
+        <button className="small" onClick={() => print()}>{w("print")}</button>
       </div>
       <Warnings report={report} />
       {report.sections.map((section) => (
-        <section key={section.title}>
-          <h2>{section.title}</h2>
+        <section key={section.title} className="prose">
+          <h2>{titled(section.title)}</h2>
           <ul>{section.claims.map((each, i) => <Statement key={i} claim={each} onShow={show} />)}</ul>
         </section>
       ))}
       <Disagreements report={report} onShow={show} />
       {diagrams.length > 0 && (
-        <section className="diagrams" aria-label={w("diagrams")}>
+        <section className="stack" aria-label={w("diagrams")}>
           {diagrams.map((each, i) => (
             <Suspense key={i} fallback={<p className="meta" role="status">{t("loading")}</p>}>
               <Diagram source={each} name={`${w("diagram")} ${i + 1}`} />
@@ -52,7 +52,7 @@ export function Report({ id, written }: Props) {
       <Refused claims={report.unsupported} />
       <Quotes ledger={report.ledger} onShow={show} />
       <Sources sources={report.sources} />
-      <p className="meta">{w("used")}: {Object.entries(report.usage).map(([name, n]) => `${name} ${Math.round(n)}`).join(", ")}</p>
+      <p className="meta">{w("used")}: {Object.entries(report.usage).map(([name, n]) => `${budget(name)} ${Math.round(n).toLocaleString(locale())}`).join(", ")}</p>
       {open !== null && <Quote id={id} {...open} report={report} onClose={() => setOpen(null)} />}
     </div>
   );
@@ -79,7 +79,7 @@ function Warnings({ report }: { report: Content }) {
     <>
       {report.found_nothing && <p className="notice">{w("nothing")}</p>}
       {report.status !== "completed" && <p className="notice">{w("partial")}</p>}
-      {report.limits_hit.length > 0 && <p className="notice">{w("limits")} {report.limits_hit.join(", ")}.</p>}
+      {report.limits_hit.length > 0 && <p className="notice">{w("limits")} {report.limits_hit.map(budget).join(", ")}.</p>}
       {report.offline && <p className="notice">{w("offline")}</p>}
     </>
   );
@@ -88,7 +88,7 @@ function Warnings({ report }: { report: Content }) {
 function Disagreements({ report, onShow }: { report: Content; onShow: Show }) {
   if (report.disagreements.length === 0) return null;
   return (
-    <section>
+    <section className="prose">
       <h2>{w("differ")}</h2>
       {report.disagreements.map((each, i) => (
         <ul key={i} className="variants">
@@ -110,7 +110,7 @@ function Refused({ claims }: { claims: Claim[] }) {
     <details>
       <summary>{w("refused")} ({claims.length})</summary>
       <p className="meta">{w("refusedHint")}</p>
-      <ul>{claims.map((each, i) => <li key={i}>{each.text} <span className="meta">{each.reason}</span></li>)}</ul>
+      <ul className="prose">{claims.map((each, i) => <li key={i}>{each.text} <span className="meta">{each.reason}</span></li>)}</ul>
     </details>
   );
 }
@@ -120,7 +120,7 @@ function Quotes({ ledger, onShow }: { ledger: Entry[]; onShow: Show }) {
   return (
     <details className="quotes">
       <summary>{w("quotes")} ({ledger.length})</summary>
-      <ol className="plain">
+      <ol className="plain stack tight">
         {ledger.map((each) => (
           <li key={each.id}>
             <Mark number={each.id} onClick={() => onShow(each.id, each.quote)} />

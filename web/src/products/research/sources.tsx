@@ -6,7 +6,7 @@ import { w } from "./words";
 export function Sources({ sources }: { sources: Source[] }) {
   if (sources.length === 0) return null;
   return (
-    <section>
+    <section className="prose">
       <h2>{w("sources")}</h2>
       <div className="scroll" tabIndex={0} role="region" aria-label={w("sources")}>
         <table>

@@ -5,27 +5,18 @@ import { w } from "./words";
 export function Stages({ progress }: { progress: client.Progress }) {
   const isActive = client.isActive(progress.status);
   return (
-    <section className="card stages" aria-label={w("stages")}>
+    <section className="card stack stages controls" aria-label={w("stages")}>
       <div className="row">
         <strong className="share">{progress.percentage} %</strong>
         <span className="grow" />
         {progress.status === "running" && <span className="meta">{remaining(progress.eta_seconds)}</span>}
       </div>
-      <div
-        className="bar"
-        role="progressbar"
-        aria-label={w("stages")}
-        aria-valuenow={progress.percentage}
-        aria-valuemin={0}
-        aria-valuemax={100}
-      >
-        <span style={{ width: `${progress.percentage}%` }} />
-      </div>
+      <progress className="progress" aria-label={w("stages")} max={100} value={progress.percentage} />
       <ol className="plain">
         {client.STAGES.map((name) => <StageRow key={name} name={name} stage={progress.stages[name]} />)}
       </ol>
       {isActive && progress.current_item !== null && (
-        <p className="meta item" title={progress.current_item}>{w("now")}: {progress.current_item}</p>
+        <p className="meta clip item" title={progress.current_item}>{w("now")}: {progress.current_item}</p>
       )}
     </section>
   );

@@ -2,10 +2,10 @@
 import { useRef, useState } from "react";
 import * as api from "../../api";
 import { newId } from "../../ids";
+import { Opening } from "../../opening";
 import { explain } from "../../problems";
 import type { StartProps } from "../props";
 import * as client from "./client";
-import "./styles.css";
 import { w } from "./words";
 
 const TITLE = 80;
@@ -32,11 +32,9 @@ export default function Start({ assistant, onStarted }: StartProps) {
     }
   };
   return (
-    <section className="start">
-      <h1>{w("heading")}</h1>
-      <p className="hint">{w("hint")}</p>
+    <Opening title={w("heading")} hint={w("hint")}>
       <form
-        className="question-form"
+        className="stack"
         onSubmit={(event) => {
           event.preventDefault();
           void begin();
@@ -60,15 +58,13 @@ export default function Start({ assistant, onStarted }: StartProps) {
             void begin();
           }}
         />
-        <button className="primary" disabled={isStarting || question.trim() === ""}>
-          {w(isStarting ? "starting" : "begin")}
-        </button>
+        <div className="actions">
+          <button className="primary" disabled={isStarting || question.trim() === ""}>
+            {w(isStarting ? "starting" : "begin")}
+          </button>
+        </div>
       </form>
-      {problem !== null && <p className="alert" role="alert">{reason(problem)}</p>}
-    </section>
+      {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
+    </Opening>
   );
-}
-
-function reason(problem: unknown): string {
-  return problem instanceof api.ApiError && problem.status === 422 ? problem.message : explain(problem);
 }

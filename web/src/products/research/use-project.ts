@@ -1,6 +1,6 @@
 // A project as it is now: read once, then followed.
 import { useCallback, useEffect, useRef, useState } from "react";
-import { follow } from "../event-stream";
+import { follow } from "../../event-stream";
 import * as client from "./client";
 
 const POLL_MS = 4_000;
@@ -16,7 +16,7 @@ export interface Project {
   refresh: () => Promise<void>;
 }
 
-export function useProject(id: string, onChange: () => Promise<void>): Project {
+export function useProject(id: string): Project {
   const [progress, setProgress] = useState<client.Progress | null>(null);
   const [written, setWritten] = useState<client.Written | null>(null);
   const [isLost, setLost] = useState(false);
@@ -71,10 +71,6 @@ export function useProject(id: string, onChange: () => Promise<void>): Project {
       isGone = true;
     };
   }, [id, isOver, attempt]);
-
-  useEffect(() => {
-    if (status !== undefined) void onChange();
-  }, [onChange, status]);
 
   const act = useCallback(
     async (action: client.Action, limits?: Record<string, number>) => {

@@ -19,6 +19,7 @@ export const w = wordsOf(
     goOn: "Continue with more", reallyMore: "Continue", notNow: "Not now",
     lost: "The connection was lost. The project goes on; this page tries again.",
     report: "Report", noReport: "The report appears here when the project has read enough.",
+    failedHint: "The project failed. Resume it. If it fails again, the server's log has the cause.",
     noReportFailed: "There is no report. Resume the project to go on where it stopped.",
     noReportCancelled: "There is no report, because the project was cancelled before it had read anything.",
     partial: "This report is partial: the project did not read everything that it wanted.",
@@ -31,6 +32,9 @@ export const w = wordsOf(
     download: "Download as Markdown", print: "Print", diagrams: "Diagrams", diagram: "Diagram",
     noDiagram: "This diagram cannot be drawn. Its text:", used: "Used", notes: "Notes",
     noPage: "The page's text is not available. This is the quote.", statement: "Statement", again: "Try again",
+    tokens: "tokens of the model", model_calls: "requests to the model", fetches: "pages fetched", bytes: "bytes",
+    seconds: "seconds", "Key findings": "Key findings", Features: "Features", Competitors: "Competitors",
+    Strengths: "Strengths", Weaknesses: "Weaknesses", Opportunities: "Opportunities", Threats: "Threats",
     new: "New research", loadingPage: "Loading the page that was read",
   },
   {
@@ -51,6 +55,7 @@ export const w = wordsOf(
     goOn: "Continuar com mais", reallyMore: "Continuar", notNow: "Agora não",
     lost: "A ligação caiu. O projeto continua; esta página tenta de novo.",
     report: "Relatório", noReport: "O relatório aparece aqui quando o projeto tiver lido o suficiente.",
+    failedHint: "O projeto falhou. Continue-o. Se falhar outra vez, a causa está no registo do servidor.",
     noReportFailed: "Não há relatório. Continue o projeto para seguir de onde parou.",
     noReportCancelled: "Não há relatório, porque o projeto foi cancelado antes de ler alguma coisa.",
     partial: "Este relatório é parcial: o projeto não leu tudo o que queria.",
@@ -63,6 +68,25 @@ export const w = wordsOf(
     download: "Descarregar em Markdown", print: "Imprimir", diagrams: "Diagramas", diagram: "Diagrama",
     noDiagram: "Não é possível desenhar este diagrama. O seu texto:", used: "Gasto", notes: "Notas",
     noPage: "O texto da página não está disponível. Esta é a citação.", statement: "Afirmação", again: "Tentar de novo",
+    tokens: "tokens do modelo", model_calls: "pedidos ao modelo", fetches: "páginas obtidas", bytes: "bytes",
+    seconds: "segundos", "Key findings": "O essencial", Features: "Funções", Competitors: "Concorrentes",
+    Strengths: "Pontos fortes", Weaknesses: "Pontos fracos", Opportunities: "Oportunidades", Threats: "Ameaças",
     new: "Nova pesquisa", loadingPage: "A carregar a página que foi lida",
   },
 );
+
+function named(text: string, known: readonly string[]): string {
+  return known.includes(text) ? w(text as Parameters<typeof w>[0]) : text;
+}
+
+/** Name what a project spends. */
+export function budget(name: string): string {
+  return named(name, ["tokens", "model_calls", "fetches", "bytes", "seconds"]);
+}
+
+/** Name a section of a report. The server writes its title in English. */
+export function titled(title: string): string {
+  return named(title, [
+    "Key findings", "Features", "Competitors", "Strengths", "Weaknesses", "Opportunities", "Threats",
+  ]);
+}

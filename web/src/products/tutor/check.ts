@@ -1,5 +1,5 @@
 // How a message was checked, in words. Pure functions.
-import { language } from "../../i18n";
+import { locale } from "../../i18n";
 import { w, type Word } from "./words";
 
 export interface Check { checked_by: string[]; degraded: string | null }
@@ -9,14 +9,14 @@ const LIMITS: Record<string, Word> = {
   timeout: "timeout", unreachable: "unreachable", refused: "refused", length: "length", invalid: "invalid", busy: "busy",
 };
 
-/** Name the checkers in the language of the page. */
+/** Name the checkers in the locale of the page. */
 export function checkedBy(check: Check): string {
   if (check.checked_by.length === 0) return w("unchecked");
   const names = check.checked_by.map((each) => {
     const word = CHECKERS[each];
     return word === undefined ? each : w(word);
   });
-  return `${w("checkedBy")} ${new Intl.ListFormat(language()).format(names)}.`;
+  return `${w("checkedBy")} ${new Intl.ListFormat(locale()).format(names)}.`;
 }
 
 /** Say why a check is incomplete; null if it is complete. */

@@ -24,9 +24,9 @@ export default function Correction({ message, values, stored }: MessageProps) {
   // Corrections that an earlier version stored do not say who checked.
   const names = found.checked_by ?? [...new Set(found.issues.flatMap((each) => each.sources))];
   return (
-    <section className="correction" aria-label={w("correction")}>
+    <section className="correction stack tight" aria-label={w("correction")}>
       <Difference original={found.original} issues={found.issues} />
-      <ul className="plain tutor-issues">
+      <ul className="plain stack tight meta tutor-issues">
         {found.issues.map((each) => <Mistake key={`${each.start}-${each.end}`} issue={each} />)}
       </ul>
       {!isSum(found) && <p className="hint">{found.explanation}</p>}
@@ -45,8 +45,8 @@ function checkOf(id: string, stored: Fields): Check | undefined {
 /** Say that a message is right, but only if its check was complete. */
 function Clean({ check }: { check: Check }) {
   return (
-    <div className="tutor-clean">
-      {isComplete(check) && <p className="meta tutor-good">{w("noMistakes")}</p>}
+    <div className="end">
+      {isComplete(check) && <p><span className="badge good">✓ {w("noMistakes")}</span></p>}
       <Checked check={check} />
     </div>
   );

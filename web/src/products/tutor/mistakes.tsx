@@ -16,11 +16,11 @@ export function Mistakes({ mistakes, onChange }: Props) {
     await onChange();
   });
   return (
-    <section>
+    <section className="stack">
       <h2>{w("yourMistakes")}</h2>
       <Trouble problem={problem} />
       {mistakes.length === 0 && <p className="hint">{w("noMistakesKept")}</p>}
-      <ul className="plain tutor-mistakes">
+      <ul className="plain rows tutor-mistakes">
         {mistakes.map((each) => (
           <li key={each.id} className="row wrap">
             <span className="grow">
@@ -29,11 +29,11 @@ export function Mistakes({ mistakes, onChange }: Props) {
             </span>
             {asked === each.id ? (
               <>
-                <button className="danger" disabled={isWorking} onClick={() => void erase(each.id)}>{w("erase")}</button>
-                <button autoFocus onClick={() => setAsked(null)}>{w("cancel")}</button>
+                <button className="small danger" disabled={isWorking} onClick={() => void erase(each.id)}>{w("erase")}</button>
+                <button className="small" autoFocus onClick={() => setAsked(null)}>{w("cancel")}</button>
               </>
             ) : (
-              <button aria-label={`${w("erase")}: ${each.original} → ${each.replacement}`} onClick={() => setAsked(each.id)}>
+              <button className="small" aria-label={`${w("erase")}: ${each.original} → ${each.replacement}`} onClick={() => setAsked(each.id)}>
                 {w("erase")} …
               </button>
             )}

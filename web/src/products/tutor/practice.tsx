@@ -13,7 +13,7 @@ export function Practice() {
   const { value, problem, reload } = useLoaded(requests.exercises);
   const exercise = value?.exercises[0];
   return (
-    <section className="card" aria-label={w("practice")}>
+    <section className="card stack" aria-label={w("practice")}>
       <Trouble problem={problem} onAgain={() => void reload()} />
       {value === null && problem === null && <p role="status">{w("loading")} …</p>}
       {value !== null && exercise === undefined && <p>{w("noneDue")}</p>}
@@ -38,10 +38,10 @@ function One({ exercise, onNext }: { exercise: requests.Exercise; onNext: () => 
       <blockquote className="tutor-sentence" lang="en">{exercise.sentence}</blockquote>
       <Trouble problem={problem} />
       {graded === null ? (
-        <form onSubmit={(event) => { event.preventDefault(); if (text.trim() !== "") give(text.trim()); }}>
+        <form className="stack" onSubmit={(event) => { event.preventDefault(); if (text.trim() !== "") give(text.trim()); }}>
           <input lang="en" autoFocus aria-label={w("yours")} placeholder={w("yours")} maxLength={1000} value={text}
             autoComplete="off" onChange={(event) => setText(event.target.value)} />
-          <div className="row wrap">
+          <div className="actions">
             <button className="primary" disabled={isWorking || text.trim() === ""}>{w("check")}</button>
             <button type="button" disabled={isWorking} onClick={() => give(null)}>{w("dontKnow")}</button>
           </div>
@@ -57,9 +57,9 @@ interface ResultProps { graded: requests.Graded; isWorking: boolean; onNext: () 
 
 function Result({ graded, isWorking, onNext }: ResultProps) {
   return (
-    <div className="tutor-result">
+    <div className="stack tutor-result">
       <div role="status">
-        <p className={graded.verdict === "right" ? "tutor-good" : ""}><strong>{w(VERDICTS[graded.verdict] ?? "wrong")}</strong></p>
+        <p className={graded.verdict === "right" ? "notice tutor-good" : "notice"}><strong>{w(VERDICTS[graded.verdict] ?? "wrong")}</strong></p>
         <p>{w("solution")}: <span lang="en">{graded.right}</span></p>
         <p className="hint">{graded.message}</p>
         <p className="meta">{graded.recorded ? `${w("comesAgain")} ${until(graded.due)}.` : w("early")}</p>

@@ -12,7 +12,7 @@ const LEVELS = ["A1", "A2", "B1", "B2", "C1", "C2"];
 export function Profile({ version }: { version: number }) {
   const { value, problem, reload } = useLoaded(requests.profile, version);
   return (
-    <section className="card" aria-label={w("profile")}>
+    <section className="card stack" aria-label={w("profile")}>
       <p className="hint">{w("kept")}</p>
       <Trouble problem={problem} onAgain={() => void reload()} />
       {value === null && problem === null && <p role="status">{w("loading")} …</p>}
@@ -38,17 +38,17 @@ function About({ profile, onSaved }: { profile: requests.Profile; onSaved: () =>
     await onSaved();
   });
   return (
-    <form onSubmit={(event) => { event.preventDefault(); if (!isSame) void save(); }}>
-      <div className="tutor-about">
-        <label>
-          {w("level")}
+    <form className="stack" onSubmit={(event) => { event.preventDefault(); if (!isSame) void save(); }}>
+      <div className="row wrap tutor-about">
+        <label className="field">
+          <span>{w("level")}</span>
           <select value={level} onChange={(event) => setLevel(event.target.value)}>
             <option value="">{w("unknown")}</option>
             {LEVELS.map((each) => <option key={each}>{each}</option>)}
           </select>
         </label>
-        <label className="grow">
-          {w("nativeLanguage")}
+        <label className="field grow">
+          <span>{w("nativeLanguage")}</span>
           <input value={native} placeholder={w("unknown")} maxLength={40} title={w("languageHint")}
             pattern="\p{L}[\p{L}_]*([ \-]+\p{L}+)*" onChange={(event) => setNative(event.target.value)} />
         </label>
@@ -74,15 +74,15 @@ function Erase({ onErased }: { onErased: () => Promise<void> }) {
       <Trouble problem={problem} />
       {isDone && <p role="status">{w("erased")}</p>}
       {isAsking ? (
-        <div role="alertdialog" aria-label={w("eraseAll")} className="tutor-confirm">
+        <div role="alertdialog" aria-label={w("eraseAll")} className="stack">
           <p>{w("reallyErase")}</p>
-          <div className="row wrap">
+          <div className="actions">
             <button className="danger" disabled={isWorking} onClick={() => void erase()}>{w("erase")}</button>
             <button autoFocus onClick={() => setAsking(false)}>{w("cancel")}</button>
           </div>
         </div>
       ) : (
-        <button className="danger tutor-erase" onClick={() => { setDone(false); setAsking(true); }}>{w("eraseAll")}</button>
+        <button className="small danger tutor-erase" onClick={() => { setDone(false); setAsking(true); }}>{w("eraseAll")}</button>
       )}
     </>
   );

@@ -1,11 +1,11 @@
 // Return to the learner's conversation, or begin one.
 import { useEffect, useState } from "react";
 import * as api from "../../api";
+import { Opening } from "../../opening";
 import { explain } from "../../problems";
 import { First } from "../../first";
 import type { StartProps } from "../props";
 import { forget, kept } from "./kept";
-import "./styles.css";
 import { w } from "./words";
 
 export default function Start(props: StartProps) {
@@ -47,13 +47,13 @@ export default function Start(props: StartProps) {
     setKnown(null);
   };
   return (
-    <section className="start">
+    <Opening title={api.label(assistant.graph_id)} hint="">
       <p className="alert" role="alert">{explain(problem)}</p>
-      <div className="row wrap">
+      <div className="actions">
         <button className="primary" onClick={again}>{w("again")}</button>
         <button onClick={begin}>{w("newConversation")}</button>
       </div>
-    </section>
+    </Opening>
   );
 }
 

@@ -9,7 +9,7 @@ export function SummaryOf({ threadId, version }: { threadId: string; version: nu
   const read = useCallback(() => requests.summary(threadId), [threadId]);
   const { value, problem, reload } = useLoaded(read, version);
   return (
-    <section className="card" aria-label={w("summary")}>
+    <section className="card stack" aria-label={w("summary")}>
       <Trouble problem={problem} onAgain={() => void reload()} />
       {value === null && problem === null && <p role="status">{w("loading")} …</p>}
       {value !== null && value.issues === 0 && <p>{w("nothingYet")}</p>}
@@ -22,7 +22,7 @@ function Types({ of }: { of: requests.Summary }) {
   return (
     <>
       <h2>{w("inThis")}: {of.issues} {w(of.issues === 1 ? "mistake" : "mistakes")}</h2>
-      <ul className="plain tutor-types">
+      <ul className="plain stack">
         {of.by_type.map((each) => (
           <li key={each.type}>
             <h3>{typeName(each.type)} <span className="meta">{each.count}</span></h3>

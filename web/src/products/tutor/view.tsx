@@ -27,13 +27,13 @@ export default function View({ values, threadId }: ViewProps) {
     <section className="panel tutor" aria-label={w("tools")}>
       <div className="row wrap tutor-tools">
         {PANELS.map((each) => (
-          <button key={each} aria-expanded={open === each} aria-controls={id}
+          <button className="small" key={each} aria-expanded={open === each} aria-controls={id}
             onClick={() => setOpen(open === each ? null : each)}>
             {w(each)}
           </button>
         ))}
         <span className="grow" />
-        <button className="quiet" onClick={() => { forget(); go({ assistant: "tutor" }); }}>{w("newConversation")}</button>
+        <button className="small quiet" onClick={() => { forget(); go({ assistant: "tutor" }); }}>{w("newConversation")}</button>
       </div>
       <div id={id} ref={panel} className="tutor-open">
         {open === "summary" && <SummaryOf threadId={threadId} version={corrections} />}

@@ -1,6 +1,6 @@
 // What opens over the page, such as a quote. Escape closes it, and the focus returns.
 import { useEffect, useRef, type ReactNode } from "react";
-import { t } from "../i18n";
+import { t } from "./i18n";
 
 interface Props { title: string; onClose: () => void; children: ReactNode }
 

@@ -1,5 +1,5 @@
 // Follow a stream of server-sent events. `EventSource` cannot send a token.
-import * as api from "../api";
+import * as api from "./api";
 
 export interface ServerEvent { id: string; name: string; data: string }
 
@@ -11,6 +11,8 @@ interface Options {
   after: string;
   onEvent: (event: ServerEvent) => void;
   onConnection: (connection: Connection, problem?: unknown) => void;
+  /** After this time without a sign of the server, the connection is given up. */
+  silentMs?: number;
   /** Called when the server ends the stream; true: follow it again. */
   onEnd?: () => boolean;
 }
@@ -19,28 +21,38 @@ const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
 // The server sends a heartbeat each 15 s. A silent socket is half open.
 const SILENT_MS = 40_000;
 
+/** Return what reads a text piece by piece, and returns the events that each piece completes. */
+export function parser(): (text: string) => ServerEvent[] {
+  let rest = "";
+  let event: ServerEvent = { id: "", name: "message", data: "" };
+  return (text) => {
+    const found: ServerEvent[] = [];
+    const lines = (rest + text).split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line === "") {
+        if (event.data !== "") found.push(event);
+        event = { id: event.id, name: "message", data: "" };
+        continue;
+      }
+      const [, name, value] = /^([^:]*):? ?([\s\S]*)$/.exec(line) ?? [];
+      if (name === "id") event.id = value ?? "";
+      else if (name === "event") event.name = value ?? "";
+      else if (name === "data") event.data += (event.data === "" ? "" : "\n") + (value ?? "");
+    }
+    return found;
+  };
+}
+
 /** Read the events of a body. */
 export async function* eventsOf(body: ReadableStream<Uint8Array>, onBytes: () => void): AsyncGenerator<ServerEvent> {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
-  let rest = "";
-  let event: ServerEvent = { id: "", name: "message", data: "" };
+  const parse = parser();
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
     onBytes();
-    const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      if (line === "") {
-        if (event.data !== "") yield event;
-        event = { id: event.id, name: "message", data: "" };
-        continue;
-      }
-      const [, name, text] = /^([^:]*):? ?([\s\S]*)$/.exec(line) ?? [];
-      if (name === "id") event.id = text ?? "";
-      else if (name === "event") event.name = text ?? "";
-      else if (name === "data") event.data += (event.data === "" ? "" : "\n") + (text ?? "");
-    }
+    yield* parse(value);
   }
 }
 
@@ -50,7 +62,7 @@ export async function* eventsOf(body: ReadableStream<Uint8Array>, onBytes: () =>
  *
  * @returns a function that ends it.
  */
-export function follow({ path, after, onEvent, onConnection, onEnd }: Options): () => void {
+export function follow({ path, after, silentMs = SILENT_MS, onEvent, onConnection, onEnd }: Options): () => void {
   let last = after;
   let isOver = false;
   let failures = 0;
@@ -68,7 +80,7 @@ export function follow({ path, after, onEvent, onConnection, onEnd }: Options): 
     let silence: ReturnType<typeof setTimeout> | undefined;
     const listen = () => {
       clearTimeout(silence);
-      silence = setTimeout(() => attempt.abort(), SILENT_MS);
+      silence = setTimeout(() => attempt.abort(), silentMs);
     };
     try {
       listen();
@@ -109,8 +121,13 @@ export function follow({ path, after, onEvent, onConnection, onEnd }: Options): 
       gone?.abort();
     } else if (current === null || current.signal.aborted) later(0);
   };
+  // What was connected before may be half open.
   const onOnline = () => {
-    if (current?.signal.aborted === true) later(0);
+    if (document.hidden) return;
+    const gone = current;
+    current = null;
+    gone?.abort();
+    later(0);
   };
 
   document.addEventListener("visibilitychange", onVisibility);

@@ -1,0 +1,197 @@
+// A new conversation of a graph that the page does not know: its messages, its inputs and its context.
+import { useRef, useState } from "react";
+import * as api from "../api";
+import { ACCEPTED, blockOf } from "../attachments/blocks";
+import { Beginning } from "../beginning";
+import { Composer, type Attachments } from "../composer";
+import { keepDraft } from "../drafts";
+import { hand } from "../handed";
+import { t } from "../i18n";
+import { Icon } from "../icon";
+import { newId } from "../ids";
+import { explain } from "../problems";
+import type { StartProps } from "../products/props";
+import { useKept } from "../questions/use-kept";
+import { go } from "../route";
+import { textOf } from "../shown";
+import { focusProblem, SchemaForm } from "../schema-form/form";
+import { problemsOf } from "../schema-form/problems";
+import { clean, initial, isFields, propertiesOf, shapeOf, type Problems, type Schema } from "../schema-form/schema";
+import { createThread } from "./client";
+import { asked, contextOf, hasRequired, messagesIn, namesAll, without } from "./inputs";
+import { AssistantSettings, isStandard } from "./settings";
+import "./styles.css";
+import { useLoaded, type Loaded } from "./use-loaded";
+import { w } from "./words";
+
+const NONE: Problems = new Map();
+const TITLE = 80;
+// The assistant of a graph that the person has chosen last, for the time of the tab.
+const LAST = "threadhold-assistant:";
+const ATTACHMENTS: Attachments = { accept: ACCEPTED, read: blockOf };
+
+export default function Begin({ assistant, onStarted }: StartProps) {
+  const [loaded, setLoaded] = useLoaded(assistant.graph_id, assistant.assistant_id);
+  const heading = (
+    <>
+      <button className="quiet small" onClick={() => go({})}><Icon name="left" size={14} />{t("back")}</button>
+      <h1>{api.label(assistant.graph_id)}</h1>
+      <p className="hint">{assistant.description}</p>
+    </>
+  );
+  if (loaded === null) {
+    return <div className="page"><div className="start">{heading}<p className="hint" role="status">{t("loading")}</p></div></div>;
+  }
+  return <Opening assistant={assistant} loaded={loaded} heading={heading} onLoaded={setLoaded} onStarted={onStarted} />;
+}
+
+interface OpeningProps extends StartProps {
+  loaded: Loaded;
+  heading: React.ReactNode;
+  onLoaded: (loaded: Loaded) => void;
+}
+
+function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningProps) {
+  const { assistants, schemas } = loaded;
+  const contextSchema = asked(schemas.context_schema);
+  const messagesKey = messagesIn(schemas.input_schema);
+  const isChat = messagesKey !== null;
+  const inputSchema = without(schemas.input_schema, messagesKey);
+  const [chosen, setChosen] = useState(() => lastOf(assistants) ?? assistants.find(isStandard) ?? assistants[0] ?? assistant);
+  const choose = (other: api.Assistant) => {
+    setChosen(other);
+    sessionStorage.setItem(`${LAST}${other.graph_id}`, other.assistant_id);
+  };
+  const [context, setContext] = useState<unknown>(() => contextOf(chosen, contextSchema));
+  const isTouched = useRef(false);
+  const [input, setInput] = useKept<unknown>(`inputs:${assistant.graph_id}`, () => (inputSchema === null ? {} : initial(inputSchema, inputSchema)));
+  const [isTried, setTried] = useState(false);
+  // The text with which it starts; of a form, none.
+  const [sent, setSent] = useState<string | null>(null);
+  const isStarting = sent !== null;
+  const [problem, setProblem] = useState<unknown>(null);
+  const made = useRef<string | null>(null);
+  const page = useRef<HTMLDivElement>(null);
+  const isPartial = inputSchema !== null && namesAll(inputSchema);
+  const inputProblems = isTried && inputSchema !== null ? problemsOf(inputSchema, input, isPartial) : NONE;
+  const contextProblems = isTried && contextSchema !== null ? problemsOf(contextSchema, context, true) : NONE;
+
+  const start = async (messages: api.Fields[], title: string): Promise<boolean> => {
+    setTried(true);
+    setProblem(null);
+    const isWrong =
+      (inputSchema !== null && problemsOf(inputSchema, input, isPartial).size > 0) ||
+      (contextSchema !== null && problemsOf(contextSchema, context, true).size > 0);
+    if (isWrong) {
+      focusProblem(page.current);
+      return false;
+    }
+    setSent(textOf(messages[0]?.content));
+    try {
+      const given = isTouched.current ? (clean(context) as api.Fields) : undefined;
+      // A second attempt uses the thread of the first.
+      made.current ??= (await createThread({ assistant: chosen, context: given }, title)).thread_id;
+      const other = clean(input) as api.Input;
+      const whole = messagesKey === null ? (other ?? {}) : { ...(other as api.Fields | undefined), [messagesKey]: messages };
+      const run = await api.startRun(made.current, chosen.assistant_id, whole, null, given);
+      const [first] = messages;
+      if (first !== undefined) hand(made.current, first, run.run_id);
+      keepDraft(`inputs:${assistant.graph_id}`, "");
+      onStarted(made.current, assistant.graph_id, "");
+      return true;
+    } catch (error) {
+      setProblem(error);
+      setSent(null);
+      return false;
+    }
+  };
+  const say = (text: string, files: api.Fields[]) =>
+    start([{ type: "human", content: files.length === 0 ? text : [...(text === "" ? [] : [{ type: "text", text }]), ...files], id: newId() }], text.slice(0, TITLE));
+
+  const settings = (
+    <AssistantSettings
+      assistants={assistants}
+      chosen={chosen}
+      schema={contextSchema}
+      context={context}
+      problems={contextProblems}
+      onChoose={(other) => {
+        choose(other);
+        setContext(contextOf(other, contextSchema));
+        isTouched.current = false;
+        made.current = null;
+      }}
+      onContext={(changed) => {
+        isTouched.current = true;
+        made.current = null;
+        setContext(changed);
+      }}
+      onSaved={(saved) => {
+        onLoaded({ schemas, assistants: [...assistants.filter((each) => each.assistant_id !== saved.assistant_id), saved] });
+        choose(saved);
+        isTouched.current = false;
+        made.current = null;
+      }}
+    />
+  );
+  const form = inputSchema !== null && (
+    <SchemaForm schema={inputSchema} label={w("inputs")} value={input} problems={inputProblems} onChange={setInput} isPartial={isPartial} />
+  );
+  const alert = problem !== null && <p className="alert" role="alert">{explain(problem)}</p>;
+  if (!isChat) {
+    return (
+      <div className="page" ref={page}>
+        <div className="start">
+          {heading}
+          <form
+            className="stack inputs"
+            noValidate
+            onSubmit={(event) => {
+              event.preventDefault();
+              if (!isStarting) void start([], titleOf(inputSchema, input));
+            }}
+          >
+            {form}
+            {settings}
+            {alert}
+            <button className="primary send" disabled={isStarting}>{w("run")}</button>
+          </form>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <section className="conversation" ref={page}>
+      {sent !== null && <Beginning text={sent} />}
+      <div className="page" hidden={isStarting}>
+        <div className="start">
+          {heading}
+          <p className="hint">{t("empty")}</p>
+          {settings}
+          {inputSchema !== null && (
+            <details open={inputProblems.size > 0 || hasRequired(inputSchema) || undefined}>
+              <summary>{w("moreInputs")}</summary>
+              <div className="card">{form}</div>
+            </details>
+          )}
+        </div>
+      </div>
+      <div className="below">
+        {alert}
+        <Composer place={`new:${assistant.graph_id}`} onSend={say} attachments={ATTACHMENTS} />
+      </div>
+    </section>
+  );
+}
+
+function lastOf(assistants: api.Assistant[]): api.Assistant | undefined {
+  return assistants.find((each) => sessionStorage.getItem(`${LAST}${each.graph_id}`) === each.assistant_id);
+}
+
+/** Name a conversation by the first text of its input. */
+function titleOf(schema: Schema | null, input: unknown): string {
+  if (schema === null || !isFields(input)) return typeof input === "string" ? input.slice(0, TITLE) : "";
+  const names = propertiesOf(schema).filter(([, each]) => shapeOf(each, schema).kind === "text").map(([name]) => name);
+  const found = names.map((name) => input[name]).find((each) => typeof each === "string" && each.trim() !== "");
+  return typeof found === "string" ? found.slice(0, TITLE) : "";
+}

@@ -1,0 +1,71 @@
+// Files as content blocks of a message, in LangChain's standard form.
+import type { Fields } from "../api";
+
+export const ACCEPTED = "image/*,audio/*,video/*,application/pdf,text/*,.md,.csv,.json,.xml,.yaml,.yml,.log";
+
+const TEXT = /^text\/|^application\/(json|xml|yaml|x-yaml|javascript|sql)$/;
+const TEXT_NAME = /\.(md|csv|json|xml|ya?ml|log|txt|py|ts|tsx|js|sql|toml|ini)$/i;
+
+/**
+ * Read a file as a content block.
+ *
+ * A text is a block of text with the file's name: models have no common block for text files.
+ */
+export async function blockOf(file: File): Promise<Fields> {
+  if (isText(file)) return { type: "text", text: `${file.name}:\n\n${await file.text()}` };
+  const type = ["image", "audio", "video"].find((each) => file.type.startsWith(`${each}/`)) ?? "file";
+  const mime_type = file.type || "application/octet-stream";
+  return { type, base64: await base64Of(file), mime_type, extras: { filename: file.name } };
+}
+
+/** Return the part of a content that the person has written: its first text, and not those of files. */
+export function writtenIn(content: unknown): string {
+  const first = Array.isArray(content) ? (content as unknown[]).find(isWritten) : content;
+  return typeof first === "string" ? first : first === undefined ? "" : String((first as Fields).text);
+}
+
+/** Return a content with another text, and all that it has beside. */
+export function rewritten(content: unknown, text: string): unknown {
+  if (!Array.isArray(content)) return text;
+  const parts = content as unknown[];
+  const at = parts.findIndex(isWritten);
+  const made = { type: "text", text };
+  return at < 0 ? [made, ...parts] : parts.map((each, i) => (i === at ? made : each));
+}
+
+function isWritten(part: unknown): boolean {
+  return typeof part === "string" || (part as Fields | null)?.type === "text";
+}
+
+export function isText(file: File): boolean {
+  return TEXT.test(file.type) || (file.type === "" && TEXT_NAME.test(file.name));
+}
+
+function base64Of(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => {
+      const found = reader.result as string;
+      resolve(found.slice(found.indexOf(",") + 1));
+    };
+    reader.onerror = () => reject(reader.error ?? new Error(file.name));
+    reader.readAsDataURL(file);
+  });
+}
+
+const REST = 64 * 1024;
+const limit = Number(document.querySelector<HTMLMetaElement>('meta[name="threadhold-max-body"]')?.content);
+
+/** How many bytes of files a message may carry: base64 adds a third. Without a limit, the server decides. */
+export const LARGEST = Number.isFinite(limit) && limit > 0 ? Math.max(0, Math.floor(((limit - REST) * 3) / 4)) : Infinity;
+
+export function sizeOf(files: File[]): number {
+  return files.reduce((sum, each) => sum + each.size, 0);
+}
+
+/** Say a size, such as "1.4 MB". */
+export function inBytes(size: number, language: string): string {
+  const isLarge = size >= 1e6;
+  const unit = isLarge ? "megabyte" : "kilobyte";
+  return new Intl.NumberFormat(language, { style: "unit", unit, maximumFractionDigits: 1 }).format(size / (isLarge ? 1e6 : 1e3));
+}
