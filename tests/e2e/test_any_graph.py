@@ -90,6 +90,26 @@ async def test_one_call_is_approved_with_a_click(page: Page, foreign: Running) -
     await page.until("A person has to look at it")
     await page.click("Approve")
     await page.until("Done: sent 2 of 'Hello'")
+    # The decision stands where it was made, not below what came after it.
+    await page.until("send_email: approved")
+    decided, done = await page.run(
+        """return page.evaluate(() => [".answers", ".messages > .message"].map((each) => {
+          const found = [...document.querySelectorAll(each)].at(-1);
+          return found?.getBoundingClientRect().top;
+        }))"""
+    )
+    assert decided < done
+
+
+async def test_a_question_that_may_be_left_is_answered_with_enter(
+    page: Page, foreign: Running
+) -> None:
+    await page.visit(foreign, "?assistant=asking")
+    await page.say("letter")
+    await page.until("Which tone?")
+    await fill(page, "Your answer", "friendly")
+    await page.run('await page.keyboard.press("Enter")')
+    await page.until("letter: list [{'type': 'response', 'args': 'friendly'}]")
 
 
 @pytest.mark.parametrize(
@@ -103,6 +123,8 @@ async def test_one_call_is_approved_with_a_click(page: Page, foreign: Running) -
         ("agree", ["No"], "agree: bool False"),
         ("inbox", ["Approve"], "inbox: list [{'type': 'accept', 'args': None}]"),
         ("inbox", ["Ignore"], "inbox: list [{'type': 'ignore', 'args': None}]"),
+        ("letter", ["Ignore"], "letter: list [{'type': 'ignore', 'args': None}]"),
+        ("pause", ["Continue"], "pause: bool True"),
     ],
 )
 async def test_a_button_answers_with_a_value_of_its_type(
@@ -231,6 +253,12 @@ async def test_an_answer_that_makes_the_run_fail_can_be_corrected(
     await fill(page, "Your answer", "about 12")
     await page.click("Answer")
     await page.until("The run failed.")
+    # The cause is one click away, for those who know the graph.
+    cause = "return page.getByText(\"'about 12' is no number\").isVisible()"
+    assert not await page.run(cause)
+    await page.run('await page.locator("summary", {hasText: "What the graph said"}).click()')
+    await page.until("ValueError")
+    assert await page.run(cause)
     await page.click("Try again")
     box = 'page.getByLabel("Your answer")'
     assert await page.run(f"await {box}.waitFor(); return {box}.inputValue()") == "about 12"
@@ -564,7 +592,7 @@ async def test_what_no_state_has_goes_when_the_run_has_ended(page: Page, foreign
     await page.say("think")
     await page.until("The answer.")
     await page.run(
-        'await page.getByText("A thought that nobody keeps.").waitFor({state: "detached"})'
+        'await page.locator(".message", {hasText: "A thought that nobody keeps."}).waitFor({state: "detached"})'
     )
     await page.idle()
     assert await page.texts() == ["think", "The answer."]

@@ -36,6 +36,11 @@ QUESTIONS: dict[str, Any] = {
     "object": {"invoice": {"total": 12.5, "lines": ["ink", "paper"]}, "note": "to be checked"},
     "number": {"question": "How old?", "schema": {"type": "number", "minimum": 0}},
     "form": {"message": "Plan the journey.", "json_schema": SCHEMA},
+    "pause": {},
+    "letter": {
+        "action_request": {"action": "Question", "args": {"question": "Which tone?"}},
+        "config": {"allow_respond": True, "allow_ignore": True},
+    },
     "inbox": [
         {
             "action_request": {"action": "book", "args": {"seat": 4, "name": "Ana"}},

@@ -5,7 +5,7 @@ import { Chosen, DropHint, Lost, Picker, useFiles } from "./attachments/files";
 import { draft, draftFiles, joined, keepDraft, keepDraftFiles, keepSending } from "./drafts";
 import { t } from "./i18n";
 import { Icon } from "./icon";
-import { isComposing } from "./keys";
+import { onEnter } from "./keys";
 
 /** How a graph takes files: as content blocks of a message. */
 export interface Attachments {
@@ -119,9 +119,7 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
           onPaste={onPaste}
           onKeyDown={(event) => {
             if (event.key === "Escape") stop();
-            if (event.key !== "Enter" || event.shiftKey || isComposing(event.nativeEvent)) return;
-            event.preventDefault();
-            submit();
+            onEnter(submit)(event);
           }}
         />
       </div>

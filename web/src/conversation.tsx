@@ -1,10 +1,8 @@
 // A conversation: its messages, its questions, and the box to write in.
-import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
-import * as api from "./api";
+import { lazy, Suspense, useCallback, useMemo, useRef, useState, type ReactNode } from "react";
 import { settingsOf } from "./assistants/client";
 import { ACCEPTED, blockOf } from "./attachments/blocks";
 import { Composer } from "./composer";
-import { draft, keepDraft } from "./drafts";
 import { useActions, useFocus } from "./focus";
 import { t } from "./i18n";
 import { Icon } from "./icon";
@@ -12,19 +10,19 @@ import { inputOf, Pending } from "./pending";
 import { LOOSE, placed, type UiMessage } from "./generative/messages";
 import { Progress } from "./generative/progress";
 import { messagesOf } from "./messages-of";
-import { explain, isGone } from "./problems";
+import { Notice } from "./notice";
+import { isGone } from "./problems";
 import { products } from "./products";
 import type { StartProps } from "./products/props";
-import { Answers, answersOf, Questions } from "./question";
+import { Answers, answersBelow, answersOf, Questions } from "./question";
 import { askedOf, meantBy } from "./questions/asked";
-import { go } from "./route";
 import { withoutTools } from "./shown";
 import { entriesOf } from "./state/entries";
 import { w as stateWord } from "./state/words";
 import { titleOf } from "./threads";
 import { showTools, toolsShown } from "./tools-shown";
 import { Transcript } from "./transcript";
-import { useConversation, type Conversation as State } from "./use-conversation";
+import { useConversation } from "./use-conversation";
 import { Versions } from "./versions";
 
 const StatePanel = lazy(() => import("./state/panel").then((found) => ({ default: found.StatePanel })));
@@ -76,6 +74,9 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
     },
     [answer, questions, say],
   );
+  const given = useMemo(() => answersOf(server?.runs ?? [], server?.history ?? []), [server]);
+  const ids = messages.map((each) => each.id).join("\n");
+  const answers = useMemo(() => answersBelow(given, new Set(ids.split("\n"))), [given, ids]);
   const components = useMemo(() => {
     const show = (list: UiMessage[]) => (
       <Suspense><UiMessages graph={graph} messages={list} onSubmit={(text) => void submit(text)} /></Suspense>
@@ -83,6 +84,13 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
     const found = placed(product === undefined ? ui : [], messagesOf(values), new Set(messages.map((each) => each.id)));
     return new Map([...found].map(([id, list]) => [id, show(list)]));
   }, [graph, messages, product, submit, ui, values]);
+  const extras = useMemo(() => {
+    const found = new Map<string, ReactNode>(components);
+    for (const [id, list] of answers) {
+      if (id !== null) found.set(id, <>{components.get(id)}<Answers given={list} /></>);
+    }
+    return found;
+  }, [answers, components]);
   const hasProgress = product === undefined && state.progress !== undefined;
   const view = {
     threadId, isBusy, values: state.values, readOnly: isReadOnly, say: (text: string) => state.say(text),
@@ -124,7 +132,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
         places={isBusy ? NONE : state.places}
         readOnly={isReadOnly}
         actions={actions}
-        extras={components}
+        extras={extras}
         below={View !== undefined && <Suspense><View {...view} /></Suspense>}
       >
         {state.isLoading && <p className="empty" role="status">{t("loading")}</p>}
@@ -149,7 +157,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
         {hasProgress && <Progress event={state.progress} />}
         {isBusy && !isChat && <p><button onClick={state.stop}><Icon name="stop" />{t("stop")}</button></p>}
         <Announce text={isAnswering ? last.text : ""} />
-        <Answers given={answersOf(server?.runs ?? [], server?.history ?? [])} />
+        <Answers given={answers.get(null) ?? []} />
         {!isReadOnly && (
           <Questions graph={graph} threadId={threadId} questions={questions} onAnswer={state.answer} onStarted={onStarted} />
         )}
@@ -179,72 +187,6 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
 }
 
 const NONE = new Map<string, never>();
-
-/** Say what keeps the conversation from going on, and what helps. */
-function Notice({ state, threadId, graph }: { state: State; threadId: string; graph: string }) {
-  const { server, problem, isBusy, isReadOnly } = state;
-  if (isReadOnly) return <Closed threadId={threadId} graph={graph} />;
-  if (isGone(problem)) {
-    return (
-      <p className="alert row" role="alert">
-        <span>{explain(problem)}</span>
-        <button className="small" onClick={() => go({ assistant: graph })}>{t("newThread")}</button>
-      </p>
-    );
-  }
-  if (problem !== null) {
-    return (
-      <p className="alert row" role="alert">
-        <span>{explain(problem)}</span>
-        <button className="small" onClick={state.reconnect}>{t("reconnect")}</button>
-      </p>
-    );
-  }
-  if (server === null || isBusy) return null;
-  if (server.thread.status === "error") {
-    return (
-      <p className="alert row" role="alert">
-        <span>{t("failed")}</span>
-        <button className="small" onClick={() => void state.proceed()}>{t("retry")}</button>
-      </p>
-    );
-  }
-  if (state.pausedBefore.length > 0) {
-    return (
-      <p className="notice row" role="status">
-        <span>{t("paused")} {state.pausedBefore.join(", ")}</span>
-        <button className="small" onClick={() => void state.proceed()}>{t("proceed")}</button>
-      </p>
-    );
-  }
-  if (server.runs[0]?.status === "interrupted" && !api.asks(server.thread)) {
-    return (
-      <p className="notice row" role="status">
-        <span>{t("stopped")}</span>
-        <button className="small" onClick={() => void state.proceed()}>{t("proceed")}</button>
-      </p>
-    );
-  }
-  return null;
-}
-
-/** Offer another conversation in place of a closed one. A text that was typed goes with it. */
-function Closed({ threadId, graph }: { threadId: string; graph: string }) {
-  const text = draft(threadId);
-  const resume = async () => {
-    const found = await api.resume(threadId);
-    if (found.thread_id === undefined) return;
-    keepDraft(found.thread_id, text);
-    keepDraft(threadId, "");
-    go({ thread: found.thread_id, assistant: graph });
-  };
-  return (
-    <p className="notice warn row" role="status">
-      <span>{text === "" ? t("locked") : t("lockedDraft")}</span>
-      <button className="small" onClick={() => void resume()}>{t("resumeNew")}</button>
-    </p>
-  );
-}
 
 /** Read an answer to screen readers sentence by sentence, not token by token. */
 function Announce({ text }: { text: string }) {

@@ -2,6 +2,7 @@
 import { lazy, Suspense, useState } from "react";
 import type { Fields, Interrupt, Run, State } from "./api";
 import { ago, t, wordsOf } from "./i18n";
+import { messagesOf } from "./messages-of";
 import { products } from "./products";
 import type { QuestionProps } from "./products/props";
 import { askedOf, optionOf, optionsOf, questionOf } from "./questions/asked";
@@ -83,6 +84,8 @@ function cut(text: string): string {
 
 export interface Given {
   id: string;
+  /** The state in which the question was asked, if the history has it. */
+  before: State | undefined;
   /** What was answered, and to what. */
   text: string;
   /** The user, as the server has authenticated the request. */
@@ -93,25 +96,44 @@ export interface Given {
 /** Return the answers to questions of a thread, oldest first, as the server has recorded them. */
 export function answersOf(runs: Run[], history: State[]): Given[] {
   const byId = new Map(history.map((state) => [state.checkpoint.checkpoint_id, state]));
-  const asked = new Map<unknown, Interrupt[]>();
+  const written = new Set(history.map((state) => state.metadata.run_id));
+  const asked = new Map<unknown, State>();
   for (const state of history) {
     const before = byId.get(state.parent_checkpoint?.checkpoint_id ?? "");
-    const found = before?.tasks?.flatMap((task) => task.interrupts ?? []) ?? [];
-    if (found.length > 0) asked.set(state.metadata.run_id, found);
+    if (before !== undefined && interruptsOf(before).length > 0) asked.set(state.metadata.run_id, before);
   }
   return runs
     .filter((run) => run.kwargs?.command?.resume != null)
     .map((run) => {
-      const questions = asked.get(run.run_id) ?? [];
+      // The newest run has no state of its own while it goes on, or if its answer has made it fail.
+      const isNew = run === runs[0] && !written.has(run.run_id);
+      const before = asked.get(run.run_id) ?? (isNew ? history[0] : undefined);
+      const given = answersIn(run.kwargs?.command?.resume, interruptsOf(before));
       const user = run.kwargs?.config?.configurable?.langgraph_auth_user_id;
       return {
         id: run.run_id,
-        text: answersIn(run.kwargs?.command?.resume, questions).map(([answer, asked]) => said(answer, asked)).join("; "),
+        before,
+        text: given.map(([answer, question]) => said(answer, question)).join("; "),
         user: typeof user === "string" && user !== "" ? user : null,
         at: run.created_at,
       };
     })
     .reverse();
+}
+
+function interruptsOf(state: State | undefined): Interrupt[] {
+  return state?.tasks?.flatMap((task) => task.interrupts ?? []) ?? [];
+}
+
+/** Return the answers by the message below which they were given, of those that are shown; the others by null. */
+export function answersBelow(given: Given[], ids: ReadonlySet<string>): Map<string | null, Given[]> {
+  const found = new Map<string | null, Given[]>();
+  for (const each of given) {
+    const known = messagesOf(each.before?.values).map((message) => String(message.id));
+    const place = known.findLast((id) => ids.has(id)) ?? null;
+    found.set(place, [...(found.get(place) ?? []), each]);
+  }
+  return found;
 }
 
 /** Return the answers of a resume, each with its question if the history has it. */

@@ -124,7 +124,7 @@ it("names who has answered as the server has recorded it", () => {
     { checkpoint: { checkpoint_id: "c1" }, parent_checkpoint: null, metadata: {}, tasks: [{ interrupts: [{ id: "0af1", value: { question: "Go?" } }] }] },
   ] as unknown as State[];
   expect(answersOf([run], history)).toEqual([
-    { id: "r2", text: "Go? “yes” answered", user: "ada", at: "2026-01-01T00:00:00Z" },
+    { id: "r2", before: history[1], text: "Go? “yes” answered", user: "ada", at: "2026-01-01T00:00:00Z" },
   ]);
 });
 

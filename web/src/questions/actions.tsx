@@ -3,6 +3,7 @@ import { useRef, useState } from "react";
 import { SchemaForm, focusProblem } from "../schema-form/form";
 import { emptied, problemsOf } from "../schema-form/problems";
 import { clean, isFields, schemaOf, type Problems } from "../schema-form/schema";
+import { onEnter } from "../keys";
 import { Tree } from "../state/tree";
 import { Text } from "../markdown";
 import { detailsOf, onlyAsks, questionOf, type Action, type Decision, type Made } from "./asked";
@@ -56,6 +57,7 @@ export default function Actions({ actions, place, onDecide }: Props) {
             change(i, draft);
             if (isOne && draft.type !== undefined && !needsMore(draft)) void send([draft]);
           }}
+          onEnter={isOne ? () => void send(drafts) : undefined}
         />
       ))}
       {isTried && !isOne && actions.some((each, i) => isUndecided(each, drafts[i])) && (
@@ -82,7 +84,9 @@ function needsMore(draft: Draft | undefined): boolean {
 }
 
 /** Return the decision that is made already because there is no other. */
-function only({ allowed, args }: Action): Draft {
+function only(action: Action): Draft {
+  const { allowed, args } = action;
+  if (onlyAsks(action)) return { type: "respond" };
   const draft: Draft = allowed.length === 1 && allowed[0] !== undefined ? { type: allowed[0], args } : {};
   return needsMore(draft) ? draft : {};
 }
@@ -109,9 +113,11 @@ interface CardProps {
   isWrong: boolean;
   isSending: boolean;
   onChange: (draft: Draft) => void;
+  /** Send what is decided, if nothing else is to be. */
+  onEnter: (() => void) | undefined;
 }
 
-function ActionCard({ action, number, draft, isWrong, isSending, onChange }: CardProps) {
+function ActionCard({ action, number, draft, isWrong, isSending, onChange, onEnter: send }: CardProps) {
   const { args, description, allowed } = action;
   const name = `${action.name}${number === undefined ? "" : ` ${number}`}`;
   const choose = (type: Decision) => onChange({ ...draft, type, args: type === "edit" ? (draft.args ?? args) : draft.args });
@@ -119,6 +125,7 @@ function ActionCard({ action, number, draft, isWrong, isSending, onChange }: Car
   const isEmpty = isFields(args) && Object.keys(args).length === 0;
   // A tool that only asks the person: its question, and a field.
   const isQuestion = onlyAsks(action);
+  const offered = isQuestion ? allowed.filter((each) => each !== "respond") : allowed;
   const own = withoutCall(description);
   const text = own === "" && isQuestion ? questionOf(args) : own;
   const rest = isQuestion && isFields(args) && questionOf(args) === text ? detailsOf(args) : args;
@@ -135,10 +142,16 @@ function ActionCard({ action, number, draft, isWrong, isSending, onChange }: Car
           onChange={(changed) => onChange({ ...draft, args: changed })}
         />
       ) : isEmpty && !isQuestion ? <p className="hint">{w("noArguments")}</p> : rest !== undefined && !isEmpty && <Tree value={rest} />}
-      {!isQuestion && (
+      {offered.length > 0 && (
         <div className={`row wrap${isWrong && isUndecided(action, draft) ? " undecided" : ""}`} role="group" aria-label={`${w("decision")}: ${name}`}>
-          {allowed.map((each) => (
-            <button key={each} type="button" disabled={isSending} aria-pressed={draft.type === each} onClick={() => choose(each)}>
+          {offered.map((each) => (
+            <button
+              key={each}
+              type="button"
+              disabled={isSending}
+              aria-pressed={draft.type === each}
+              onClick={() => choose(isQuestion && draft.type === each ? "respond" : each)}
+            >
               {w(each)}
             </button>
           ))}
@@ -154,6 +167,7 @@ function ActionCard({ action, number, draft, isWrong, isSending, onChange }: Car
             value={draft.text ?? ""}
             aria-invalid={isWrong || undefined}
             onChange={(event) => onChange({ ...draft, text: event.target.value })}
+            onKeyDown={send && onEnter(send)}
           />
         </label>
       )}

@@ -34,8 +34,9 @@ export type Asked =
   /** The answers that are offered, and whether one of one's own is an answer too. */
   | { kind: "open"; options: Option[]; isFree: boolean };
 
-/** Return whether a tool only asks the person. */
-export const onlyAsks = ({ allowed }: Action): boolean => allowed.join() === "respond";
+/** Return whether a tool only asks the person, who may leave it unanswered if it says so. */
+export const onlyAsks = ({ allowed }: Action): boolean =>
+  allowed.includes("respond") && allowed.every((each) => each === "respond" || each === "ignore");
 
 const DECISIONS: Decision[] = ["approve", "edit", "reject", "respond"];
 
@@ -195,6 +196,7 @@ export function optionsOf(value: unknown): Option[] {
   const fields = isFields(value) ? value : {};
   const listed = listOf(value);
   if (listed !== undefined) return listed.map(optionOf);
+  if (asksNothing(value)) return [{ value: true, label: "continue" }];
   const words = questionOf(value);
   if (typeof value === "boolean" || isConfirm(fields)) return yesNo(true, false);
   const said = TEXTS.find(([pattern]) => pattern.test(words));
@@ -203,6 +205,11 @@ export function optionsOf(value: unknown): Option[] {
   // As the documentation of LangGraph lets a tool ask.
   if (typeof fields.action === "string" && wordsKey(fields) !== "action") return [{ value: { action: "approve" }, label: "approve" }, { value: { action: "reject" }, label: "reject" }];
   return yesNo(true, false);
+}
+
+/** Return whether a graph only stops, without a word. */
+function asksNothing(value: unknown): boolean {
+  return value === null || value === "" || (isFields(value) && Object.keys(value).length === 0);
 }
 
 const CONFIRMS = new Set<unknown>(["boolean", "bool", "confirm", "confirmation", "yes_no"]);

@@ -4,7 +4,7 @@ import type { Interrupt } from "../api";
 import { draft } from "../drafts";
 import { Fold } from "../fold";
 import { t } from "../i18n";
-import { isComposing } from "../keys";
+import { onEnter } from "../keys";
 import { Text } from "../markdown";
 import { JsonInput, numberOf } from "../schema-form/field";
 import { focusProblem, SchemaForm } from "../schema-form/form";
@@ -214,11 +214,7 @@ function OwnAnswer({ label, options, details, place, onAnswer }: Omit<OpenProps,
           placeholder={label}
           value={typed.text}
           onChange={(event) => setTyped({ ...typed, text: event.target.value })}
-          onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || isComposing(event.nativeEvent)) return;
-            event.preventDefault();
-            event.currentTarget.form?.requestSubmit();
-          }}
+          onKeyDown={onEnter(({ form }) => form?.requestSubmit())}
         />
       )}
       {isBad && <p className="wrong" role="alert">{w(BAD[typed.as])}</p>}
@@ -248,7 +244,7 @@ function OwnAnswer({ label, options, details, place, onAnswer }: Omit<OpenProps,
 const BAD = { text: "badChoice", number: "badNumber", json: "badJson" } as const;
 
 function labelOf({ label }: Option): string {
-  const known = new Map([["yes", w("yes")], ["no", w("no")], ["approve", w("approve")], ["reject", w("reject")]]);
+  const known = new Map([["yes", w("yes")], ["no", w("no")], ["approve", w("approve")], ["reject", w("reject")], ["continue", t("proceed")]]);
   return known.get(label) ?? label;
 }
 

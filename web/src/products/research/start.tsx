@@ -2,6 +2,7 @@
 import { useRef, useState } from "react";
 import * as api from "../../api";
 import { newId } from "../../ids";
+import { onEnter } from "../../keys";
 import { Opening } from "../../opening";
 import { explain } from "../../problems";
 import type { StartProps } from "../props";
@@ -52,11 +53,7 @@ export default function Start({ assistant, onStarted }: StartProps) {
             setQuestion(event.target.value);
             id.current = newId();
           }}
-          onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
-            event.preventDefault();
-            void begin();
-          }}
+          onKeyDown={onEnter(() => void begin())}
         />
         <div className="actions">
           <button className="primary" disabled={isStarting || question.trim() === ""}>
