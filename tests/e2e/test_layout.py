@@ -137,6 +137,17 @@ async def test_no_page_has_a_serious_accessibility_problem(
     assert found == {name: [] for name in pages}
 
 
+@pytest.mark.parametrize("width", [375, 1280])
+async def test_the_page_that_asks_for_a_token_is_like_the_others(
+    page: Page, served: tuple[Running, Person], width: int
+) -> None:
+    await page.fresh(viewport={"width": width, "height": SIZES[width]}, reducedMotion="reduce")
+    await go(page, f"{served[0].url}/")
+    await page.until("Sign in")
+    assert await page.run(_WRONG) == []
+    assert await serious(page) == []
+
+
 async def test_portuguese_follows_the_browser_and_leaves_no_english(
     page: Page, pages: dict[str, str]
 ) -> None:

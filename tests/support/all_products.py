@@ -38,6 +38,8 @@ def all_products(folder: Path, endpoint: OpenAIServer) -> Iterator[tuple[Running
                 ROOT / "my_agent/icp_finder/reference/made_up_register.csv", report=_quiet
             )
         env = {
+            "APP_ENV": "production",
+            "THREAD_POLICY_AGENTS": "icp_finder,desk",
             "ICP_PRIVATE_NETWORKS": "127.0.0.0/8",
             "ICP_WEB_SEARCH": "false",
             "RESEARCH_WEB_SEARCH": "false",
@@ -83,6 +85,15 @@ async def fill(server: Running, person: Person, endpoint: OpenAIServer) -> dict[
         )
         question = {"questions": ["Shall I send the offer to Ines?"]}
         keep("question", "interrupt", await _run(api, "interrupt", "Send the offer?", question))
+        failed = await _talk(api, "asking", "strict")
+        await api.ended(failed, await api.run(failed, "asking", None, command={"resume": "twelve"}))
+        keep("failed", "asking", failed)
+        closed = await api.open(agent="desk")
+        message = {"type": "human", "content": "An older question", "id": "m1"}
+        await api.ended(closed, await api.run(closed, "chat", {"messages": [message]}))
+        # The person goes on with another company.
+        await api.post(f"/threads/{closed}/resume", {"website": "other.example"})
+        keep("closed", "chat", closed)
         project = await started(api, QUESTION)
         await until(api, project, "completed")
         await api.http.patch(f"/threads/{project}", json={"metadata": {"title": QUESTION}})

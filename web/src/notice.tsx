@@ -65,7 +65,7 @@ function Failed({ history, onAgain }: FailedProps) {
       </p>
       {raised.length > 0 && (
         <Fold summary={<summary>{t("cause")}</summary>}>
-          {raised.map((each) => <pre key={each} className="cause" dir="ltr">{each}</pre>)}
+          {raised.map((each) => <pre key={each} className="exception" dir="ltr">{each}</pre>)}
         </Fold>
       )}
     </div>
