@@ -61,7 +61,11 @@ async def find(tenant_id: str, rule_name: str, icp_hash: str) -> Job | None:
 
     def work(connection: Connection) -> Job | None:
         row = _find(connection, discovery_key)
-        return None if row is None else replace(_job(row), failures=_failures(connection, row))
+        if row is None:
+            return None
+        # Not as the last step has stored it: the candidate of that step may have been tried since.
+        done = len(row.candidate_keys) - len(_left(connection, row))
+        return replace(_job(row), done=done, failures=_failures(connection, row))
 
     return await run(work, tenant_id)
 
@@ -178,14 +182,12 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | N
         if row is None or row.thread_id != thread_id:
             raise JobError("The job does not exist, or another thread has restarted it.")
         discovery_key = (row.tenant_id, row.rule_name, row.icp_hash)
-        found = find_candidates(connection, discovery_key, row.candidate_keys)
-        # A missing candidate was replaced by a newer search and counts as done.
-        left = [key for key in row.candidate_keys if key in found and _is_left(found[key], row)]
+        left = _left(connection, row)
         done = len(row.candidate_keys) - len(left)
         status = "running" if left else "done"
         # The process that started the run may have crashed before it stored the run's id.
         _updating(row, status=status, done=done, reason=None, run_id=run_id)(connection)
-        upcoming = candidate(found[left[0]]) if left else None
+        upcoming = candidate(left[0]) if left else None
         failures = _failures(connection, row)
         return Step(discovery_key, upcoming, done, len(row.candidate_keys), failures)
 
@@ -342,6 +344,17 @@ def _is_left(row: Row[Any], job: Row[Any]) -> bool:
     """Return whether a candidate is to be tried by the current run of a job."""
     started = job.started_at or job.created_at
     return row.enriched_at is None and (row.tried_at is None or row.tried_at < started)
+
+
+def _left(connection: Connection, job: Row[Any]) -> list[Row[Any]]:
+    """Return the candidates of a job that are still to be tried.
+
+    A missing candidate was replaced by a newer search and counts as done.
+    """
+    discovery_key = (job.tenant_id, job.rule_name, job.icp_hash)
+    found = find_candidates(connection, discovery_key, job.candidate_keys)
+    keys = [key for key in job.candidate_keys if key in found]
+    return [found[key] for key in keys if _is_left(found[key], job)]
 
 
 def _failures(connection: Connection, job: Row[Any]) -> list[Failure]:

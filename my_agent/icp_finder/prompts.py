@@ -385,10 +385,10 @@ def reread(again: "Reread") -> str:
     if not again.read:
         return "I could read none of your websites again, so the profile is as old as before."
     done = "website" if len(again.read) == 1 else "websites"
-    left = f" I could not read {listed([readable(each) for each in again.unread])}."
-    return (
-        f"I have read {len(again.read)} {done} of your profile again.{left if again.unread else ''}"
-    )
+    said = f"I have read {len(again.read)} {done} of your profile again."
+    if again.unread:
+        said += f" I could not read {listed([readable(each) for each in again.unread])}."
+    return said
 
 
 def changed_elsewhere(parts: Sequence[str], icp: Icp) -> str:

@@ -346,6 +346,28 @@ async def test_cancelled_job_continues_when_requested_again(world: World, ada: M
     assert done.thread_id != job.thread_id
 
 
+async def test_progress_counts_a_failure_before_the_next_step_has(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancel may come between them."""
+
+    async def start(job_id: str, thread_id: str) -> str:
+        return "run"
+
+    monkeypatch.setattr(background, "start", start)
+    tenant = uuid4().hex
+    keys = await found(world, tenant, 2)
+    del world.web.pages[f"/{tenant}/0"]
+    user = {"identity": "ada", "tenant_id": tenant}
+    config: Any = {"configurable": {"langgraph_auth_user": user}}
+    job = await jobs.enqueue(config, rule_name=RULE, icp_hash="h1", keys=keys)
+    step = await jobs.next_step(tenant, job.id, (await row(tenant)).thread_id, "run")
+    await jobs.enrich_step(step)
+    known = await jobs.find(tenant, RULE, "h1")
+    assert known is not None
+    assert (known.done, len(known.failures)) == (1, 1)
+
+
 async def test_job_without_run_is_restarted(world: World, ada: Member) -> None:
     """The run may be missing because it was cancelled before it started, or its thread was deleted."""
     tenant = tenant_of(ada)
