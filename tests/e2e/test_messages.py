@@ -71,6 +71,18 @@ async def test_what_a_person_opens_stays_under_the_pointer_and_is_readable_on_a_
     assert await page.run(f"return await {gap}") > left
 
 
+async def test_words_of_a_wide_table_are_whole_on_a_phone(page: Page, server: Running) -> None:
+    await page.fresh(viewport={"width": 375, "height": 700})
+    await _ask(page, server, "markdown", "The note.")
+    lines = """return page.evaluate(() => [...document.querySelectorAll("td, th")].map((each) => {
+      const words = document.createRange();
+      words.selectNodeContents(each);
+      return [each.innerText, words.getClientRects().length];
+    }))"""
+    broken = [text for text, count in await page.run(lines) if count > len(text.split())]
+    assert broken == []
+
+
 async def test_the_parts_of_a_message_are_shown_and_load_nothing_of_others(
     page: Page, server: Running
 ) -> None:

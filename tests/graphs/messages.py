@@ -18,6 +18,10 @@ flowchart LR
   A --> B
 ```
 
+| Harbour | Swimming | Breweries | Population | Elevation | Ferry |
+|---|---|---|---|---|---|
+| Mount Desert | allowed | brewery | thousands | mountainous | twice |
+
 <details>
 <summary>More</summary>
 

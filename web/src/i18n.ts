@@ -93,7 +93,8 @@ const en = {
   conflict: "Something else changed this conversation. Look at it again, then try again.",
   alreadyAnswered: "This question was answered already.",
   broken: "The server failed. Try again. If it fails again, its log has the cause.",
-  failed: "The run failed. Try again.",
+  failed: "The run failed.",
+  tryAgain: "Try again.",
   cause: "What the graph said",
   notAccepted: "The server did not accept this:",
 };
@@ -186,7 +187,8 @@ const pt: Record<Word, string> = {
   conflict: "Algo mudou esta conversa entretanto. Veja-a e tente de novo.",
   alreadyAnswered: "Esta pergunta já foi respondida.",
   broken: "O servidor falhou. Tente de novo. Se falhar outra vez, a causa está no registo do servidor.",
-  failed: "A execução falhou. Tente de novo.",
+  failed: "A execução falhou.",
+  tryAgain: "Tente de novo.",
   cause: "O que o grafo disse",
   notAccepted: "O servidor não aceitou isto:",
 };

@@ -54,15 +54,16 @@ interface FailedProps {
   onAgain: () => void;
 }
 
-/** Say that the last run has failed. What the graph has raised is for those who know it: it is behind a fold. */
+/** Say that the last run has failed, and why if it is in words. What the graph has raised is behind a fold. */
 function Failed({ history, onAgain }: FailedProps) {
-  const raised = causesOf(history[0]);
+  const raised = raisedIn(history[0]);
+  const words = raised.map(wordsOf).find((each) => each !== undefined);
   return (
     <div className="alert stack tight">
-      <p className="row" role="alert">
-        <span className="grow">{t("failed")}</span>
+      <div className="row">
+        <p className="grow" role="alert" dir="auto">{t("failed")} {words ?? t("tryAgain")}</p>
         <button className="small" onClick={onAgain}>{t("retry")}</button>
-      </p>
+      </div>
       {raised.length > 0 && (
         <Fold summary={<summary>{t("cause")}</summary>}>
           {raised.map((each) => <pre key={each} className="exception" dir="ltr">{each}</pre>)}
@@ -73,9 +74,23 @@ function Failed({ history, onAgain }: FailedProps) {
 }
 
 /** Return what the steps of a failed run have raised, each once. */
-function causesOf(state: State | undefined): string[] {
+function raisedIn(state: State | undefined): string[] {
   const found = (state?.tasks ?? []).map((task) => task.error).filter((error) => error != null);
   return [...new Set(found.map((error) => (typeof error === "string" ? error : JSON.stringify(error))))];
+}
+
+// Mistakes in a program, whose messages are about its names and values.
+const MISTAKES = new Set([
+  "AssertionError", "AttributeError", "ImportError", "IndexError", "KeyError", "ModuleNotFoundError", "NameError",
+  "NotImplementedError", "RecursionError", "StopIteration", "SyntaxError", "TypeError", "UnboundLocalError", "UnicodeDecodeError",
+  "ValidationError", "ZeroDivisionError",
+]);
+const RAISED = /^(\w+)\((["'])([^\n\\]{1,300})\2,?\)$/;
+
+/** Return the message of an exception if a graph has written it for people: a sentence, and no mistake in its program. */
+export function wordsOf(raised: string): string | undefined {
+  const [, name, , words] = RAISED.exec(raised) ?? [];
+  return name !== undefined && words !== undefined && !MISTAKES.has(name) && /^[\p{Lu}\p{Lo}].* /u.test(words) ? words : undefined;
 }
 
 /** Offer another conversation in place of a closed one. A text that was typed goes with it. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Run, State } from "../src/api";
 import { lastSentence } from "../src/conversation";
 import { cut } from "../src/content/cut";
+import { wordsOf } from "../src/notice";
 import { answersOf } from "../src/question";
 import { since } from "../src/stream";
 import { slice } from "../src/virtual";
@@ -109,6 +110,19 @@ it("announces the last complete sentence", () => {
   expect(lastSentence("One. Two is lon")).toBe("One.");
   expect(lastSentence("One. Two! And")).toBe("Two!");
   expect(lastSentence("No end yet")).toBe("");
+});
+
+it.each([
+  ["ValueError('The pool is empty, try again.')", "The pool is empty, try again."],
+  ['RuntimeError("It\'s closed.")', "It's closed."],
+  ["Refused('قف هنا')", "قف هنا"],
+  ["KeyError('Some name')", undefined],
+  ["ValueError('x')", undefined],
+  ["ValueError('not for people')", undefined],
+  ["GraphRecursionError(\"Recursion limit\\nof 25\")", undefined],
+  ["timeout", undefined],
+])("says of %s what was written for people", (raised, words) => {
+  expect(wordsOf(raised)).toBe(words);
 });
 
 it("names who has answered as the server has recorded it", () => {
