@@ -18,9 +18,10 @@ import { focusProblem, SchemaForm } from "../schema-form/form";
 import { problemsOf } from "../schema-form/problems";
 import { clean, initial, isFields, propertiesOf, shapeOf, type Problems, type Schema } from "../schema-form/schema";
 import { createThread } from "./client";
-import { asked, contextOf, hasRequired, messagesIn, namesAll, without } from "./inputs";
+import { hasRequired, messagesIn, namesAll, without } from "./inputs";
 import { AssistantSettings, isStandard } from "./settings";
 import "./styles.css";
+import { useChosen } from "./use-chosen";
 import { useLoaded, type Loaded } from "./use-loaded";
 import { w } from "./words";
 
@@ -53,47 +54,40 @@ interface OpeningProps extends StartProps {
 
 function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningProps) {
   const { assistants, schemas } = loaded;
-  const contextSchema = asked(schemas.context_schema);
   const messagesKey = messagesIn(schemas.input_schema);
   const isChat = messagesKey !== null;
   const inputSchema = without(schemas.input_schema, messagesKey);
-  const [chosen, setChosen] = useState(() => lastOf(assistants) ?? assistants.find(isStandard) ?? assistants[0] ?? assistant);
-  const choose = (other: api.Assistant) => {
-    setChosen(other);
+  const made = useRef<string | null>(null);
+  const first = lastOf(assistants) ?? assistants.find(isStandard) ?? assistants[0] ?? assistant;
+  const { chosen, context, isWrong, settings } = useChosen(loaded, onLoaded, first, undefined, (other) => {
     sessionStorage.setItem(`${LAST}${other.graph_id}`, other.assistant_id);
-  };
-  const [context, setContext] = useState<unknown>(() => contextOf(chosen, contextSchema));
-  const isTouched = useRef(false);
+    made.current = null;
+  });
   const [input, setInput] = useKept<unknown>(`inputs:${assistant.graph_id}`, () => (inputSchema === null ? {} : initial(inputSchema, inputSchema)));
   const [isTried, setTried] = useState(false);
   // The text with which it starts; of a form, none.
   const [sent, setSent] = useState<string | null>(null);
   const isStarting = sent !== null;
   const [problem, setProblem] = useState<unknown>(null);
-  const made = useRef<string | null>(null);
   const page = useRef<HTMLDivElement>(null);
   const isPartial = inputSchema !== null && namesAll(inputSchema);
   const inputProblems = isTried && inputSchema !== null ? problemsOf(inputSchema, input, isPartial) : NONE;
-  const contextProblems = isTried && contextSchema !== null ? problemsOf(contextSchema, context, true) : NONE;
 
   const start = async (messages: api.Fields[], title: string): Promise<boolean> => {
     setTried(true);
     setProblem(null);
-    const isWrong =
-      (inputSchema !== null && problemsOf(inputSchema, input, isPartial).size > 0) ||
-      (contextSchema !== null && problemsOf(contextSchema, context, true).size > 0);
-    if (isWrong) {
+    const isInputWrong = inputSchema !== null && problemsOf(inputSchema, input, isPartial).size > 0;
+    if (isWrong() || isInputWrong) {
       focusProblem(page.current);
       return false;
     }
     setSent(textOf(messages[0]?.content));
     try {
-      const given = isTouched.current ? (clean(context) as api.Fields) : undefined;
       // A second attempt uses the thread of the first.
-      made.current ??= (await createThread({ assistant: chosen, context: given }, title)).thread_id;
+      made.current ??= (await createThread({ assistant: chosen, context }, title)).thread_id;
       const other = clean(input) as api.Input;
       const whole = messagesKey === null ? (other ?? {}) : { ...(other as api.Fields | undefined), [messagesKey]: messages };
-      const run = await api.startRun(made.current, chosen.assistant_id, whole, null, given);
+      const run = await api.startRun(made.current, chosen.assistant_id, whole, null, context);
       const [first] = messages;
       if (first !== undefined) hand(made.current, first, run.run_id);
       keepDraft(`inputs:${assistant.graph_id}`, "");
@@ -108,32 +102,6 @@ function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningPro
   const say = (text: string, files: api.Fields[]) =>
     start([{ type: "human", content: files.length === 0 ? text : [...(text === "" ? [] : [{ type: "text", text }]), ...files], id: newId() }], text.slice(0, TITLE));
 
-  const settings = (
-    <AssistantSettings
-      assistants={assistants}
-      chosen={chosen}
-      schema={contextSchema}
-      context={context}
-      problems={contextProblems}
-      onChoose={(other) => {
-        choose(other);
-        setContext(contextOf(other, contextSchema));
-        isTouched.current = false;
-        made.current = null;
-      }}
-      onContext={(changed) => {
-        isTouched.current = true;
-        made.current = null;
-        setContext(changed);
-      }}
-      onSaved={(saved) => {
-        onLoaded({ schemas, assistants: [...assistants.filter((each) => each.assistant_id !== saved.assistant_id), saved] });
-        choose(saved);
-        isTouched.current = false;
-        made.current = null;
-      }}
-    />
-  );
   const form = inputSchema !== null && (
     <SchemaForm schema={inputSchema} label={w("inputs")} value={input} problems={inputProblems} onChange={setInput} isPartial={isPartial} />
   );
@@ -152,7 +120,7 @@ function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningPro
             }}
           >
             {form}
-            {settings}
+            <AssistantSettings {...settings} />
             {alert}
             <button className="primary send" disabled={isStarting}>{w("run")}</button>
           </form>
@@ -167,7 +135,7 @@ function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningPro
         <div className="start">
           {heading}
           <p className="hint">{t("empty")}</p>
-          {settings}
+          <AssistantSettings {...settings} />
           {inputSchema !== null && (
             <details open={inputProblems.size > 0 || hasRequired(inputSchema) || undefined}>
               <summary>{w("moreInputs")}</summary>

@@ -4,12 +4,10 @@ import * as api from "../api";
 import { Drawer } from "../drawer";
 import { explain } from "../problems";
 import { focusProblem } from "../schema-form/form";
-import { problemsOf } from "../schema-form/problems";
-import { clean, type Schema } from "../schema-form/schema";
 import { useWork } from "../use_work";
 import { metadataOf, settingsOf } from "./client";
-import { asked, contextOf } from "./inputs";
 import { AssistantSettings, isStandard } from "./settings";
+import { useChosen } from "./use-chosen";
 import { useLoaded, type Loaded } from "./use-loaded";
 import { w } from "./words";
 
@@ -61,52 +59,24 @@ interface ChangeProps {
 
 /** Choose with what the next runs of a thread are started. */
 function Change({ thread, assistant, loaded, onLoaded, onDone }: ChangeProps) {
-  const { assistants, schemas } = loaded;
-  const schema: Schema | null = asked(schemas.context_schema);
-  const own = settingsOf(thread.metadata).context;
-  const [chosen, setChosen] = useState(assistant);
-  const [context, setContext] = useState<unknown>(() => ({ ...contextOf(assistant, schema), ...own }));
-  const [hasOwn, setOwn] = useState(own !== undefined);
-  const [isTried, setTried] = useState(false);
+  const { chosen, context, isWrong, settings } = useChosen(loaded, onLoaded, assistant, settingsOf(thread.metadata).context);
   const { isWorking, problem, act } = useWork();
   const box = useRef<HTMLDivElement>(null);
   const note = useId();
-  const problems = schema === null ? new Map() : problemsOf(schema, context, true);
-  const choose = (other: api.Assistant) => {
-    setChosen(other);
-    setContext(contextOf(other, schema));
-    setOwn(false);
-  };
-  if (assistants.length < 2 && schema === null) return null;
+  if (settings.assistants.length < 2 && settings.schema === null) return null;
   const apply = async () => {
-    setTried(true);
-    if (problems.size > 0) {
+    if (isWrong()) {
       focusProblem(box.current);
       return;
     }
     await act(async () => {
-      await api.describe(thread.thread_id, metadataOf({ assistant: chosen, context: hasOwn ? (clean(context) as api.Fields) : undefined }));
+      await api.describe(thread.thread_id, metadataOf({ assistant: chosen, context }));
       onDone();
     });
   };
   return (
     <div className="stack" ref={box}>
-      <AssistantSettings
-        assistants={assistants}
-        chosen={chosen}
-        schema={schema}
-        context={context}
-        problems={isTried ? problems : new Map()}
-        onChoose={choose}
-        onContext={(changed) => {
-          setContext(changed);
-          setOwn(true);
-        }}
-        onSaved={(saved) => {
-          onLoaded({ schemas, assistants: [...assistants.filter((each) => each.assistant_id !== saved.assistant_id), saved] });
-          choose(saved);
-        }}
-      />
+      <AssistantSettings {...settings} />
       {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
       <div className="row actions">
         <span className="meta" id={note}>{w("fromNow")}</span>
