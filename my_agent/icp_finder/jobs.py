@@ -275,8 +275,7 @@ def _claim(
     more = [key for key in dict.fromkeys(keys) if key not in row.candidate_keys]
     is_over = row.status in ("failed", "cancelled")
     if row.status == "done":
-        # The job is due again for new candidates, for those that a later search has found again, and
-        # for those that could not be read.
+        # The job is due again for new candidates, and for those that could not be read.
         due = find_candidates(connection, discovery_key, keys).values()
         is_over = any(each.enriched_at is None for each in due)
         more = more if is_over else []

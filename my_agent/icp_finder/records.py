@@ -141,8 +141,7 @@ async def save_discovery(
 
     A candidate of an earlier version that its source does not name any more is gone: it is not
     shown, but its row and its enrichment stay, and count again once a search finds it. Candidates
-    of a source that gave no answer stay. Candidates that are found again are due for enrichment
-    again, with their details kept.
+    of a source that gave no answer stay. What is enriched stays enriched when it is found again.
 
     Args:
         tenant_id: the tenant.
@@ -171,7 +170,7 @@ async def save_discovery(
             )
             .values(gone_at=timestamp)
         )
-        _keep(connection, discovery_key, found, keep=("details", "found_at", "tried_at"))
+        _keep(connection, discovery_key, found)
         after = _lines(connection, discovery_key)
         changes = compared(before, after) if previous else Changes(new=[], gone=[], changed=[])
         number = previous.version + 1 if previous else 1
@@ -267,12 +266,7 @@ async def add_candidates(
         found: the candidates.
     """
     discovery_key = (tenant_id, rule_name, icp_hash)
-    stays = ("details", "found_at", "enriched_at", "tried_at")
-    await run(
-        lambda connection: _keep(connection, discovery_key, found, keep=stays),
-        tenant_id,
-        write=True,
-    )
+    await run(lambda connection: _keep(connection, discovery_key, found), tenant_id, write=True)
 
 
 async def best_candidates(
@@ -425,14 +419,21 @@ def asked_for(connection: Connection, discovery_key: DiscoveryKey) -> tuple[Comp
     return found and (found.company, found.basis["icp"])
 
 
+# Of a candidate that is found again.
+_STAYS = ("details", "found_at", "enriched_at", "tried_at")
+
+
 def _keep(
     connection: Connection,
     discovery_key: DiscoveryKey,
     found: Iterable[Scored],
-    *,
-    keep: tuple[str, ...],
 ) -> None:
     timestamp = now()
+
+    def enriched(details: Mapping[str, Any]) -> datetime | None:
+        # By another search of the tenant.
+        return timestamp if details.get("status") == "read" else None
+
     # If two candidates have the same key, the last one counts.
     unique = {each.candidate.key: each for each in found}.values()
     rows = [
@@ -442,13 +443,13 @@ def _keep(
             "ssic": list(each.candidate.ssic),
             "details": dict(each.candidate.details),
             "found_at": timestamp,
-            "enriched_at": None,
+            "enriched_at": enriched(each.candidate.details),
             "gone_at": None,
             "tried_at": None,
         }
         for each in unique
     ]
-    upsert(connection, candidates, rows, keep=keep)
+    upsert(connection, candidates, rows, keep=_STAYS)
     totals = [
         {
             **_named(discovery_key),

@@ -207,16 +207,19 @@ async def test_enriching_again_reads_nothing(world: World) -> None:
     assert sorted(reads(world, tenant)) == list(range(7))
 
 
-async def test_candidate_found_again_is_enriched_again(world: World) -> None:
+async def test_candidate_found_again_is_not_enriched_again(world: World) -> None:
+    """Not by the same search, and not by that of another profile."""
     tenant = uuid4().hex
     [key] = await found(world, tenant, 1)
     [first] = await jobs.enrich_now(tenant, RULE, "h1", [key])
     await found(world, tenant, 1)
-    [known] = await records.best_candidates(tenant, RULE, "h1", limit=1)
-    assert known.candidate.details == first.details
-    world.web.pages[f"/{tenant}/0"] = company_page("Widgets", "We have 900 employees. " * 9)
-    [second] = await jobs.enrich_now(tenant, RULE, "h1", [key])
-    assert (first.details["size"], second.details["size"]) == ("11-50", "501-1000")
+    basis: Any = {"website": "acme.com", "customers": [], "icp": ICP}
+    again = Scored(first, Score(0.5, {"industry": 0.5}))
+    await records.save_discovery(tenant, RULE, "h2", basis, [again])
+    for search in ("h1", "h2"):
+        [known] = await jobs.enrich_now(tenant, RULE, search, [key])
+        assert known.details == first.details
+    assert reads(world, tenant) == [0]
 
 
 async def test_unreadable_website_is_recorded(world: World) -> None:
@@ -239,8 +242,12 @@ async def test_unreadable_website_is_recorded(world: World) -> None:
 async def test_failed_enrichment_keeps_what_was_known(world: World) -> None:
     tenant = uuid4().hex
     [key] = await found(world, tenant, 1)
-    await jobs.enrich_now(tenant, RULE, "h1", [key])
-    await found(world, tenant, 1)
+    known = {"status": "read", "size": "11-50"}
+    which = (tenant, RULE, "h1")
+    # As an earlier commit stored what a search had found again.
+    await run(
+        lambda c: records.save_details(c, which, key, known, enriched=False), tenant, write=True
+    )
     world.web.pages[f"/{tenant}/0"] = Page(b"gone", 410)
     [again] = await jobs.enrich_now(tenant, RULE, "h1", [key])
     assert (again.details["status"], again.details["size"]) == ("unreadable", "11-50")
