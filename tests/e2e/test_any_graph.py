@@ -101,6 +101,40 @@ async def test_one_call_is_approved_with_a_click(page: Page, foreign: Running) -
     assert decided < done
 
 
+async def test_each_answer_stands_with_its_question_above_what_came_after(
+    page: Page, foreign: Running
+) -> None:
+    await page.visit(foreign, "?assistant=asking")
+    await page.say("twice")
+    for answer, then in (("many", "many is no number."), ("3", "twice: str '3'")):
+        await page.until("A question for you")
+        await fill(page, "Your answer", answer)
+        await page.click("Answer")
+        await page.until(then)
+    await page.until("“3” answered")
+    # The words of the first question are gone: the graph has asked another one in the same step.
+    assert await page.run('return page.locator(".answers li").allInnerTexts()') == [
+        "“many” answered this minute",
+        "many is no number. Once more? “3” answered this minute",
+    ]
+    last = 'document.querySelector(".messages > .message:nth-last-child(2)")'
+    place = f"document.querySelector('.answers').compareDocumentPosition({last})"
+    assert await page.run(f"return page.evaluate(() => {place} & Node.DOCUMENT_POSITION_FOLLOWING)")
+
+
+async def test_an_edit_is_not_dropped_by_another_decision(page: Page, foreign: Running) -> None:
+    await page.visit(foreign, "?assistant=approval")
+    await page.say("send_email")
+    await page.click("Edit, then run")
+    await fill(page, "Copies", "3")
+    await page.click("Approve")
+    # It shows with what it would be called, and waits.
+    await page.run('await page.locator(".action dd", {hasText: "2"}).waitFor()')
+    await page.click("Edit, then run")
+    await page.click("Send")
+    await page.until("sent 3 of 'Hello'")
+
+
 async def test_a_question_that_may_be_left_is_answered_with_enter(
     page: Page, foreign: Running
 ) -> None:

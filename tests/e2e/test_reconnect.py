@@ -156,6 +156,34 @@ async def test_what_is_sent_meanwhile_is_sent_when_the_server_is_back(
         assert second.process.poll() is None
 
 
+async def test_a_conversation_begins_when_the_server_is_back(
+    page: Page, tmp_path: Path, endpoint: OpenAIServer
+) -> None:
+    port, config = free_port(), write_config(tmp_path)
+    env = model_environment(endpoint)
+    endpoint.fallback = say("An answer.")
+    with web_server(tmp_path, config, port, **env) as first:
+        await page.visit(first, "?assistant=chat")
+        await page.settled()
+    await page.say("the first one")
+    await page.until("The server does not answer.")
+    await page.run('await page.locator(".message .bubble", {hasText: "the first one"}).waitFor()')
+    with web_server(tmp_path, config, port, **env):
+        await page.until("An answer.")
+        await page.idle()
+        assert await page.texts() == ["the first one", "An answer."]
+        await page.visit(first, "?assistant=asking")
+        await page.settled()
+    await page.say("string")
+    await page.until("The server does not answer.")
+    await page.click("Stop")
+    box = 'page.getByLabel("Message", {exact: true})'
+    assert await page.run(f"await {box}.waitFor(); return {box}.inputValue()") == "string"
+    await page.run('await page.keyboard.press("Enter")')
+    with web_server(tmp_path, config, port, **env):
+        await page.until("What is your name?")
+
+
 async def test_a_deploy_while_a_question_waits(
     page: Page, tmp_path: Path, endpoint: OpenAIServer
 ) -> None:

@@ -61,6 +61,23 @@ async def test_a_thousand_messages_render_only_those_in_view(page: Page, server:
     assert [key for key in order if key in set(wanted)] == wanted
 
 
+async def test_all_messages_are_printed(page: Page, server: Running) -> None:
+    thread = await store_conversation(server, [f"message {i}. " * 9 for i in range(200)])
+    await page.visit(server, f"?assistant=chat&thread={thread}")
+    await page.until("message 199.")
+    count = """() => document.querySelectorAll(".message").length"""
+    await page.run(
+        "globalThis.printed = 0; await page.exposeFunction('print', (count) => { printed = count });"
+        "await page.evaluate(() => addEventListener('beforeprint', () => {"
+        "  print(document.querySelectorAll('.message').length);"
+        "}));"
+        "await page.pdf();"
+    )
+    # The run that stores them has an answer of its own.
+    assert await page.run("return printed") == 201
+    await page.run(f"await page.waitForFunction(() => ({count})() < {FEW})")
+
+
 async def test_five_hundred_threads_render_only_those_in_view(page: Page, server: Running) -> None:
     async with client(server) as api:
         for start in range(0, 500, 50):

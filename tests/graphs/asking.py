@@ -58,7 +58,7 @@ QUESTIONS: dict[str, Any] = {
 
 def route(state: MessagesState) -> list[Send]:
     names = str(state["messages"][-1].content).split()
-    if not all(name in QUESTIONS or name == "strict" for name in names):
+    if not all(name in QUESTIONS or name in ("strict", "twice") for name in names):
         names = ["go"]
     return [Send("ask", {"name": name}) for name in names]
 
@@ -69,6 +69,10 @@ async def ask(state: dict[str, Any]) -> MessagesState:
         answer = interrupt("Write a number of months.")
         if not answer.isdigit():
             raise ValueError(f"{answer!r} is no number")
+    elif name == "twice":
+        answer = interrupt("For how many days?")
+        while not answer.isdigit():
+            answer = interrupt(f"{answer} is no number. Once more?")
     else:
         answer = interrupt(QUESTIONS[name])
     return {"messages": [AIMessage(f"{name}: {type(answer).__name__} {answer!r}")]}

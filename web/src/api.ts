@@ -182,8 +182,13 @@ export async function thread(id: string): Promise<Thread> {
   return found;
 }
 
-export const createThread = (graph: string, title: string): Promise<Thread> =>
-  call("POST", "/threads", { metadata: { graph_id: graph, title } } satisfies Schemas["ThreadCreate"]);
+/** Create a thread. With the same id, a second attempt gives the same one. */
+export const createThread = (id: string, graph: string, title: string, more: Fields = {}): Promise<Thread> =>
+  call("POST", "/threads", {
+    thread_id: id,
+    if_exists: "do_nothing",
+    metadata: { graph_id: graph, title, ...more },
+  } satisfies Schemas["ThreadCreate"]);
 
 export const describe = (id: string, metadata: Fields): Promise<Thread> =>
   call("PATCH", `/threads/${id}`, { metadata } satisfies Schemas["ThreadPatch"]);

@@ -3,7 +3,9 @@ import { useRef, useState, type ReactNode } from "react";
 import * as api from "./api";
 import { Beginning } from "./beginning";
 import { Composer } from "./composer";
+import { useHolding } from "./holding";
 import { t } from "./i18n";
+import { newId } from "./ids";
 import { about } from "./names";
 import { Opening } from "./opening";
 import { explain } from "./problems";
@@ -20,13 +22,17 @@ interface Props extends StartProps {
 export function First({ assistant, onStarted, hint, children }: Props) {
   const [problem, setProblem] = useState<unknown>(null);
   const [sent, setSent] = useState<string | null>(null);
-  const made = useRef<string | null>(null);
+  const id = useRef<string | null>(null);
+  const holding = useHolding();
   const begin = async (text: string): Promise<boolean> => {
     setSent(text);
+    setProblem(null);
+    // A second attempt uses the thread of the first.
+    const thread = (id.current ??= newId());
     try {
-      // A second attempt uses the thread of the first.
-      made.current ??= (await api.createThread(assistant.graph_id, text.slice(0, TITLE))).thread_id;
-      onStarted(made.current, assistant.graph_id, text);
+      const create = () => api.createThread(thread, assistant.graph_id, text.slice(0, TITLE));
+      await holding.hold(create, () => Promise.resolve(undefined), setProblem);
+      onStarted(thread, assistant.graph_id, text);
       return true;
     } catch (error) {
       setProblem(error);
@@ -42,7 +48,11 @@ export function First({ assistant, onStarted, hint, children }: Props) {
       below={
         <>
           {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
-          <Composer place={`new:${assistant.graph_id}`} onSend={begin} />
+          <Composer
+            place={`new:${assistant.graph_id}`}
+            onSend={begin}
+            onStop={sent !== null && problem !== null ? holding.giveUp : undefined}
+          />
         </>
       }
     >

@@ -1,5 +1,7 @@
 // What is sent while the server does not answer is held, and sent when it does.
 import { useEffect, useMemo, useRef } from "react";
+import { runs, type Fields, type Run } from "./api";
+import { inputOf } from "./pending";
 import { isOffline } from "./problems";
 
 const AGAIN_MS = 2_000;
@@ -15,6 +17,12 @@ export interface Holding {
   hold: <T>(send: () => Promise<T>, known: () => Promise<T | undefined>, onWait: (error: unknown) => void) => Promise<T>;
   /** Let what is held fail. */
   giveUp: () => void;
+}
+
+/** Return the run that was started with one of these messages, if the server has it. */
+export async function runWith(threadId: string, messages: Fields[]): Promise<Run | undefined> {
+  const ids = new Set(messages.map((each) => each.id));
+  return (await runs(threadId, 10)).find((run) => inputOf(run).some((each) => ids.has(each.id)));
 }
 
 /** Hold what is sent until the server answers, the person gives it up, or the view is gone. */

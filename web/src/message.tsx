@@ -99,6 +99,7 @@ function Said({ message, values, growing, isLast, stored, Answer }: Props) {
       {name !== "" && <span className="agent meta" translate="no">{name}</span>}
       <Blocks blocks={blocks} growing={growing && toolCalls.length === 0} answer={answer} />
       {toolCalls.map((call, i) => <Tool key={call.id || i} call={call} isBusy={growing} />)}
+      {message.isUnfinished === true && <p className="meta">{t("unfinished")}</p>}
     </>
   );
 }

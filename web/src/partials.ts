@@ -16,7 +16,12 @@ export async function readPartials(threadId: string, runs: Run[], known: Partial
   const missing = runs.filter((run) => OVER.has(run.status)).slice(0, LAST).filter((run) => !known.has(run.run_id));
   if (missing.length === 0) return known;
   const found = await Promise.all(missing.map((run) => api.partial(threadId, run.run_id)));
-  return new Map([...known, ...missing.map((run, i) => [run.run_id, (found[i] ?? []).map(shown)] as const)]);
+  return new Map([...known, ...missing.map((run, i) => [run.run_id, unfinished(found[i] ?? [])] as const)]);
+}
+
+/** The last message of a run is that in which it has ended. */
+function unfinished(messages: Fields[]): Shown[] {
+  return messages.map((each, i) => ({ ...shown(each, i), isUnfinished: i === messages.length - 1 }));
 }
 
 /**

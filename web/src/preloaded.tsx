@@ -17,5 +17,6 @@ export function preloaded<P extends object>(load: () => Promise<ComponentType<P>
     const [Found] = useState<ComponentType<P>>(() => loaded ?? Later);
     return <Found {...props} />;
   };
-  return { Preloaded, preload };
+  // Where it fails, the component tries again when it is shown, and says so.
+  return { Preloaded, preload: () => preload().then(() => undefined, () => undefined) };
 }

@@ -1,6 +1,6 @@
 // Interrupts: the questions of an assistant, and who has answered earlier ones.
 import { lazy, Suspense, useState } from "react";
-import type { Fields, Interrupt, Run, State } from "./api";
+import { activeOf, type Fields, type Interrupt, type Run, type State } from "./api";
 import { ago, t, wordsOf } from "./i18n";
 import { messagesOf } from "./messages-of";
 import { products } from "./products";
@@ -84,7 +84,7 @@ function cut(text: string): string {
 
 export interface Given {
   id: string;
-  /** The state in which the question was asked, if the history has it. */
+  /** The state at the time of the answer, if the history has it. */
   before: State | undefined;
   /** What was answered, and to what. */
   text: string;
@@ -96,19 +96,18 @@ export interface Given {
 /** Return the answers to questions of a thread, oldest first, as the server has recorded them. */
 export function answersOf(runs: Run[], history: State[]): Given[] {
   const byId = new Map(history.map((state) => [state.checkpoint.checkpoint_id, state]));
-  const written = new Set(history.map((state) => state.metadata.run_id));
-  const asked = new Map<unknown, State>();
+  const asked = new Map<unknown, Interrupt[]>();
   for (const state of history) {
-    const before = byId.get(state.parent_checkpoint?.checkpoint_id ?? "");
-    if (before !== undefined && interruptsOf(before).length > 0) asked.set(state.metadata.run_id, before);
+    const found = interruptsOf(byId.get(state.parent_checkpoint?.checkpoint_id ?? ""));
+    if (found.length > 0) asked.set(state.metadata.run_id, found);
   }
   return runs
     .filter((run) => run.kwargs?.command?.resume != null)
     .map((run) => {
-      // The newest run has no state of its own while it goes on, or if its answer has made it fail.
-      const isNew = run === runs[0] && !written.has(run.run_id);
-      const before = asked.get(run.run_id) ?? (isNew ? history[0] : undefined);
-      const given = answersIn(run.kwargs?.command?.resume, interruptsOf(before));
+      const before = history.find(({ created_at: at }) => at != null && at < run.created_at);
+      // A run that goes on has no state yet. One that has ended without any was asked again, and its question is gone.
+      const questions = asked.get(run.run_id) ?? (activeOf([run]).length > 0 ? interruptsOf(before) : []);
+      const given = answersIn(run.kwargs?.command?.resume, questions);
       const user = run.kwargs?.config?.configurable?.langgraph_auth_user_id;
       return {
         id: run.run_id,

@@ -18,6 +18,8 @@ export interface Shown {
   /** Whether a tool has failed. */
   isError: boolean;
   extra: Fields;
+  /** Whether its run was stopped or has failed before it was complete. */
+  isUnfinished?: boolean;
 }
 
 interface MessageLike {

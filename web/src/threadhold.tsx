@@ -50,7 +50,7 @@ export function Threadhold({ assistant, server, token, thread: given }: Props) {
   };
   const begin = async (text: string): Promise<boolean> => {
     try {
-      const made = await api.createThread(assistant, text.slice(0, 80));
+      const made = await api.createThread(newId(), assistant, text.slice(0, 80));
       await open(made.thread_id, text);
       return true;
     } catch (error) {

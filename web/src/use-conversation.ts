@@ -9,7 +9,7 @@ import { listen, type Change } from "./changes";
 import { awaited, uiOf, type UiMessage } from "./generative/messages";
 import { handedTo } from "./handed";
 import { newId } from "./ids";
-import { useHolding } from "./holding";
+import { runWith, useHolding } from "./holding";
 import { keyOf, MESSAGES, messagesOf } from "./messages-of";
 import type { MessageActions } from "./message";
 import { readPartials, withPartials, type Partials } from "./partials";
@@ -407,10 +407,4 @@ function add(list: Shown[], more: Shown[]): void {
     if (!ids.has(each.id)) list.push(each);
     ids.add(each.id);
   }
-}
-
-/** Return the run that was started with one of these messages, if the server has it. */
-async function runWith(threadId: string, messages: Fields[]): Promise<Run | undefined> {
-  const ids = new Set(messages.map((each) => each.id));
-  return (await api.runs(threadId, 10)).find((run) => inputOf(run).some((each) => ids.has(each.id)));
 }

@@ -1,5 +1,6 @@
 // Lists that render only what is near the view.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from "react";
+import { flushSync } from "react-dom";
 
 const OVERSCAN = 900;
 
@@ -87,5 +88,23 @@ export function useSlice(
     for (const item of list.current?.querySelectorAll(":scope > [data-key]") ?? []) sizes.observe(item);
     return () => sizes.disconnect();
   }, [keys, list, shown.end, shown.start, update]);
-  return shown;
+  const isPrinting = usePrinting();
+  return isPrinting ? { start: 0, end: keys.length, before: 0, after: 0 } : shown;
+}
+
+/** Return whether the page is being printed: paper has no view. */
+function usePrinting(): boolean {
+  const [isPrinting, setPrinting] = useState(false);
+  useEffect(() => {
+    // The browser prints what is there when the event has been handled.
+    const begin = () => flushSync(() => setPrinting(true));
+    const end = () => setPrinting(false);
+    addEventListener("beforeprint", begin);
+    addEventListener("afterprint", end);
+    return () => {
+      removeEventListener("beforeprint", begin);
+      removeEventListener("afterprint", end);
+    };
+  }, []);
+  return isPrinting;
 }

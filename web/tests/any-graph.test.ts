@@ -197,6 +197,8 @@ describe("progress of a run", () => {
     [{ token: "a", message_id: "x" }, "a", undefined],
     [{ percent: 250, label: "odd" }, "odd", 1],
     [{ count: 5 }, '{"count":5}', undefined],
+    [{ step: 3, total: 4 }, "3/4", 0.75],
+    [{ progress: 0.4 }, "40 %", 0.4],
     [null, "null", undefined],
   ])("is a line: %j", (event, text, part) => {
     expect(lineOf(event)).toEqual({ text, part });

@@ -135,7 +135,7 @@ it("names who has answered as the server has recorded it", () => {
   } as unknown as Run;
   const history = [
     { checkpoint: { checkpoint_id: "c2" }, parent_checkpoint: { checkpoint_id: "c1" }, metadata: { run_id: "r2" } },
-    { checkpoint: { checkpoint_id: "c1" }, parent_checkpoint: null, metadata: {}, tasks: [{ interrupts: [{ id: "0af1", value: { question: "Go?" } }] }] },
+    { checkpoint: { checkpoint_id: "c1" }, created_at: "2025-12-31T23:59:59Z", parent_checkpoint: null, metadata: {}, tasks: [{ interrupts: [{ id: "0af1", value: { question: "Go?" } }] }] },
   ] as unknown as State[];
   expect(answersOf([run], history)).toEqual([
     { id: "r2", before: history[1], text: "Go? “yes” answered", user: "ada", at: "2026-01-01T00:00:00Z" },

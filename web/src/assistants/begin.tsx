@@ -6,6 +6,7 @@ import { Beginning } from "../beginning";
 import { Composer, type Attachments } from "../composer";
 import { keepDraft } from "../drafts";
 import { hand } from "../handed";
+import { runWith, useHolding } from "../holding";
 import { t } from "../i18n";
 import { Icon } from "../icon";
 import { newId } from "../ids";
@@ -17,7 +18,7 @@ import { textOf } from "../shown";
 import { focusProblem, SchemaForm } from "../schema-form/form";
 import { problemsOf } from "../schema-form/problems";
 import { clean, initial, isFields, propertiesOf, shapeOf, type Problems, type Schema } from "../schema-form/schema";
-import { createThread } from "./client";
+import { metadataOf } from "./client";
 import { hasRequired, messagesIn, namesAll, without } from "./inputs";
 import { AssistantSettings, isStandard } from "./settings";
 import "./styles.css";
@@ -57,11 +58,12 @@ function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningPro
   const messagesKey = messagesIn(schemas.input_schema);
   const isChat = messagesKey !== null;
   const inputSchema = without(schemas.input_schema, messagesKey);
-  const made = useRef<string | null>(null);
+  const id = useRef<string | null>(null);
+  const holding = useHolding();
   const first = lastOf(assistants) ?? assistants.find(isStandard) ?? assistants[0] ?? assistant;
   const { chosen, context, isWrong, settings } = useChosen(loaded, onLoaded, first, undefined, (other) => {
     sessionStorage.setItem(`${LAST}${other.graph_id}`, other.assistant_id);
-    made.current = null;
+    id.current = null;
   });
   const [input, setInput] = useKept<unknown>(`inputs:${assistant.graph_id}`, () => (inputSchema === null ? {} : initial(inputSchema, inputSchema)));
   const [isTried, setTried] = useState(false);
@@ -84,14 +86,18 @@ function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningPro
     setSent(textOf(messages[0]?.content));
     try {
       // A second attempt uses the thread of the first.
-      made.current ??= (await createThread({ assistant: chosen, context }, title)).thread_id;
+      const thread = (id.current ??= newId());
+      const create = () => api.createThread(thread, assistant.graph_id, title, metadataOf({ assistant: chosen, context }));
+      await holding.hold(create, () => Promise.resolve(undefined), setProblem);
       const other = clean(input) as api.Input;
       const whole = messagesKey === null ? (other ?? {}) : { ...(other as api.Fields | undefined), [messagesKey]: messages };
-      const run = await api.startRun(made.current, chosen.assistant_id, whole, null, context);
+      const send = () => api.startRun(thread, chosen.assistant_id, whole, null, context);
       const [first] = messages;
-      if (first !== undefined) hand(made.current, first, run.run_id);
+      // Of a form, a second attempt could be a second run.
+      const run = await (first === undefined ? send() : holding.hold(send, () => runWith(thread, messages), setProblem));
+      if (first !== undefined) hand(thread, first, run.run_id);
       keepDraft(`inputs:${assistant.graph_id}`, "");
-      onStarted(made.current, assistant.graph_id, "");
+      onStarted(thread, assistant.graph_id, "");
       return true;
     } catch (error) {
       setProblem(error);
@@ -146,7 +152,7 @@ function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningPro
       </div>
       <div className="below">
         {alert}
-        <Composer place={`new:${assistant.graph_id}`} onSend={say} attachments={ATTACHMENTS} />
+        <Composer place={`new:${assistant.graph_id}`} onSend={say} onStop={isStarting && problem !== null ? holding.giveUp : undefined} attachments={ATTACHMENTS} />
       </div>
     </section>
   );

@@ -45,7 +45,3 @@ export const metadataOf = ({ assistant, context }: Settings): Fields => ({
   [ASSISTANT]: assistant.assistant_id,
   [CONTEXT]: context ?? null,
 });
-
-/** Create a thread whose runs have these settings. */
-export const createThread = (settings: Settings, title: string): Promise<{ thread_id: string }> =>
-  call("POST", "/threads", { metadata: { graph_id: settings.assistant.graph_id, ...metadataOf(settings), title } });

@@ -29,6 +29,8 @@ export function lineOf(event: unknown): { text: string; part: number | undefined
   const words = entries.filter(([key, each]) => typeof each === "string" && key !== "type" && !/id$/i.test(key));
   const word = words.find(([key]) => TEXTS.includes(key))?.[1] ?? words.map(([, each]) => each).join(" · ");
   const said = isFields(event) ? String(word) : typeof event === "string" ? event : JSON.stringify(event);
-  const count = isCounted ? ` ${done}/${total}` : "";
-  return { text: `${said || JSON.stringify(event)}${count}`.slice(0, LONGEST), part: part === undefined ? undefined : Math.min(1, Math.max(0, part)) };
+  const count = isCounted ? `${done}/${total}` : "";
+  // Of numbers alone, the bar says enough.
+  const plain = said || (part === undefined ? JSON.stringify(event) : count || `${Math.round(part * 100)} %`);
+  return { text: (said !== "" && count !== "" ? `${said} ${count}` : plain).slice(0, LONGEST), part: part === undefined ? undefined : Math.min(1, Math.max(0, part)) };
 }

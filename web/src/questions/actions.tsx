@@ -55,7 +55,9 @@ export default function Actions({ actions, place, onDecide }: Props) {
           isSending={isSending}
           onChange={(draft) => {
             change(i, draft);
-            if (isOne && draft.type !== undefined && !needsMore(draft)) void send([draft]);
+            // Who has changed the arguments may mean these: then the card shows which ones are sent.
+            const isMade = draft.type !== undefined && !needsMore(draft) && !isEdited(each, drafts[i]);
+            if (isOne && isMade) void send([draft]);
           }}
           onEnter={isOne ? () => void send(drafts) : undefined}
         />
@@ -64,7 +66,7 @@ export default function Actions({ actions, place, onDecide }: Props) {
         <p className="wrong" role="alert">{w("choose")}</p>
       )}
       {isRefused && <p className="alert" role="alert">{w("notTaken")}</p>}
-      {(!isOne || needsMore(drafts[0])) && (
+      {(!isOne || (drafts[0]?.type !== undefined && !isSending) || needsMore(drafts[0])) && (
         <button className="primary send" disabled={isSending} onClick={() => void send(drafts)}>
           {w(isOne ? "send" : "sendAll")}
         </button>
@@ -76,6 +78,10 @@ export default function Actions({ actions, place, onDecide }: Props) {
 function numberOf(actions: Action[], i: number): number | undefined {
   const isSame = ({ name }: Action) => name === actions[i]?.name;
   return actions.filter(isSame).length > 1 ? actions.slice(0, i + 1).filter(isSame).length : undefined;
+}
+
+function isEdited({ args }: Action, draft: Draft = {}): boolean {
+  return draft.type === "edit" && JSON.stringify(draft.args) !== JSON.stringify(args);
 }
 
 /** Return whether a decision needs more than its button. */
