@@ -220,8 +220,11 @@ async def test_a_lock_of_another_program_is_no_failure_of_a_run(
     assert "error" not in {each.name for each in found}
     gate.write_text(str(STEPS))
     assert (await api.get(f"/threads/{thread}/runs/{run}/join"))["done"] == [*range(STEPS)]
-    for each in (followers.thread, followers.v2, followers.socket):
+    left = (followers.thread, followers.v2, followers.socket)
+    for each in left:
         each.cancel()
+    # Until they are over, their connections are open.
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 async def test_waits_end_and_streams_are_handed_over_in_a_long_outage(
