@@ -193,6 +193,22 @@ async def test_a_text_that_cannot_be_sent_survives_a_reload(page: Page, server: 
     assert await page.texts() == ["hello", answer, "not lost", answer]
 
 
+async def test_a_conversation_is_found_by_what_was_said(page: Page, server: Running) -> None:
+    await page.visit(server, "?assistant=chat")
+    await page.say("Where do animals live?")
+    await page.until("Hello from the model.")
+    await page.say("And what does the okapi eat?")
+    await page.run('await page.locator(".message").nth(3).waitFor()')
+    await page.idle()
+    await page.visit(server, "")
+    await page.run('await page.getByLabel("Search conversations").fill("OKAPI what")')
+    await page.run('await page.locator(".threads .meta", {hasText: "the okapi eat?"}).waitFor()')
+    await page.run('await page.locator(".threads .entry").click()')
+    await page.until("And what does the okapi eat?")
+    await page.run('await page.getByLabel("Search conversations").fill("unsaid")')
+    await page.until("No conversation has these words.")
+
+
 async def test_questions_are_answered_in_the_inbox(page: Page, server: Running) -> None:
     await page.visit(server, "?assistant=asking")
     await page.say("string")

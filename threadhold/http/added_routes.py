@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from langgraph_runtime_sql.ops.runs import partial
-from langgraph_runtime_sql.ops.threads import listening
+from langgraph_runtime_sql.ops.threads import finding, listening
 from threadhold import users
 
 Json = dict[str, Any]
@@ -29,6 +29,7 @@ def install(app: Starlette) -> None:
     made = [
         ApiRoute("/me", read_caller, methods=["GET"]),
         ApiRoute("/threads/stream", stream_threads, methods=["GET"]),
+        ApiRoute("/threads/find", find_threads, methods=["GET"]),
         ApiRoute("/threads/{thread_id}/runs/{run_id}/partial", read_partial, methods=["GET"]),
     ]
     for route in made:
@@ -60,6 +61,14 @@ async def stream_threads(request: Request) -> Response:
     from langgraph_api.sse import EventSourceResponse
 
     answer: Response = EventSourceResponse(listening.listen(await listening.listed()))
+    return answer
+
+
+async def find_threads(request: Request) -> Response:
+    """Answer with the caller's threads that have the words of the query's `text`."""
+    from langgraph_api.route import ApiResponse
+
+    answer: Response = ApiResponse(await finding.find(request.query_params.get("text", "")))
     return answer
 
 
@@ -136,6 +145,45 @@ DESCRIPTION: Json = {
                             }
                         },
                     }
+                },
+            }
+        },
+        "/threads/find": {
+            "get": {
+                "tags": ["Threads"],
+                "summary": "Find Threads By Words",
+                "description": "The newest threads of the caller whose title or state has all words of a "
+                "text, in any case. It reads the 500 newest threads, for at most two seconds.",
+                "operationId": "find_threads_threads_find_get",
+                "parameters": [
+                    {
+                        "name": "text",
+                        "in": "query",
+                        "required": True,
+                        "schema": {**_TEXT, "minLength": 1, "maxLength": finding.LONGEST},
+                    }
+                ],
+                "responses": {
+                    "200": _json(
+                        {
+                            "type": "object",
+                            "required": ["threads", "is_complete"],
+                            "properties": {
+                                "threads": {
+                                    "type": "array",
+                                    "items": {"type": "object"},
+                                    "description": "At most 20, each with thread_id, status, "
+                                    "updated_at, state_updated_at, metadata, interrupts, and the "
+                                    "excerpt with the words, which is null if the title has them.",
+                                },
+                                "is_complete": {
+                                    "type": "boolean",
+                                    "description": "Whether all threads were read.",
+                                },
+                            },
+                        }
+                    ),
+                    "422": {"description": "The text has no words, or is too long"},
                 },
             }
         },

@@ -160,6 +160,15 @@ const SHOWN: Schemas["ThreadSearchRequest"] = {
 export const threads = (archived: boolean, limit = PAGE): Promise<Thread[]> =>
   call("POST", "/threads/search", { ...SHOWN, limit, ...(archived ? { include_archived: true } : {}) });
 
+/** A thread that has the words that were looked for, and what it says around them. */
+export interface Found extends Thread {
+  excerpt: string | null;
+}
+
+/** Return the newest threads whose title or state has all words of a text. */
+export const find = (text: string): Promise<Found[]> =>
+  call<{ threads: Found[] }>("GET", `/threads/find?text=${encodeURIComponent(text)}`).then(({ threads }) => threads);
+
 /** Return the threads that wait for an answer. */
 export const waiting = (): Promise<Thread[]> =>
   call<Thread[]>("POST", "/threads/search", { ...SHOWN, limit: 100, status: "interrupted" }).then(

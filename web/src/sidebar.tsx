@@ -9,6 +9,7 @@ import { go, type Place } from "./route";
 import { ThemeChoice } from "./theme";
 import { ThreadList } from "./thread-list";
 import { graphOf, isArchived, titleOf } from "./threads";
+import { useFound } from "./use-found";
 
 interface Props {
   threads: Thread[] | null;
@@ -30,12 +31,11 @@ export function Sidebar(props: Props) {
   const box = useRef<HTMLElement>(null);
   useOverlay(box, isOpen, onClose);
   const wanted = query.trim().toLocaleLowerCase();
-  const found = (props.threads ?? []).filter(
-    (each) =>
-      (props.archived || !isArchived(each)) &&
-      graphOf(each) !== "enrichment" &&
-      titleOf(each).toLocaleLowerCase().includes(wanted),
-  );
+  const { found: said, isLooking } = useFound(query);
+  const isShown = (each: Thread) => (props.archived || !isArchived(each)) && graphOf(each) !== "enrichment";
+  const titled = (props.threads ?? []).filter((each) => isShown(each) && titleOf(each).toLocaleLowerCase().includes(wanted));
+  const known = new Set(titled.map((each) => each.thread_id));
+  const found = [...titled, ...said.filter((each) => isShown(each) && !known.has(each.thread_id))];
   const move = (where: Partial<Place>) => {
     go(where);
     onClose();
@@ -77,7 +77,7 @@ export function Sidebar(props: Props) {
       </div>
       <ThreadList threads={found} place={place} onOpen={onClose} onMore={props.onMore} />
       {props.threads !== null && found.length === 0 && (
-        <p className="hint">{wanted === "" ? t("noThreads") : t("noMatch")}</p>
+        <p className="hint" role="status">{t(wanted === "" ? "noThreads" : isLooking ? "looking" : "noMatch")}</p>
       )}
       <label className="row check">
         <input

@@ -140,7 +140,7 @@ function Entry({ thread, isCurrent, isUnseen, problem, onOpen }: EntryProps) {
           <span className="clip">
             {isUnseen && `${t("unseen")} · `}
             {isArchived(thread) && `${t("archived")} · `}
-            {api.label(graph)} · {ago(thread.updated_at)}
+            {excerptOf(thread) ?? `${api.label(graph)} · ${ago(thread.updated_at)}`}
           </span>
         </span>
       ) : (
@@ -148,6 +148,11 @@ function Entry({ thread, isCurrent, isUnseen, problem, onOpen }: EntryProps) {
       )}
     </button>
   );
+}
+
+/** Return what a thread says around the words that were looked for. */
+function excerptOf(thread: Thread | api.Found): string | null {
+  return "excerpt" in thread ? thread.excerpt : null;
 }
 
 interface RenameProps {

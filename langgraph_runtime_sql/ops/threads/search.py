@@ -58,13 +58,13 @@ async def search(
             would have to be examined, or too many documents are excluded.
     """
     limit, offset = int(limit), int(offset)
-    value = _value(metadata, values, status, limit, offset)
+    value = as_asked(metadata, values, status, limit, offset)
     visible = await reads.admit(ctx, THREAD_SEARCH, value)
     wanted = [as_uuid(each, "thread ID", 400) for each in ids] if ids else None
     requester = caller(ctx)
 
     def fn(conn: Connection) -> list[Row]:
-        query = _query(conn, value, visible, requester, wanted).excluding(exclude_metadata or ())
+        query = query_of(conn, value, visible, requester, wanted).excluding(exclude_metadata or ())
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
         if wanted_values := examined_search.wanted(value["values"]):
             matches = examined_search.matching(conn, query, wanted_values, complete)
@@ -75,7 +75,7 @@ async def search(
         found = conn.fetchall(query.page(), page)
         # The last one only says that there are more.
         for row in found[:limit]:
-            _complete(conn, row)
+            make_whole(conn, row)
         return found
 
     found = await runtime.current().database.search(fn, ADVICE)
@@ -94,12 +94,12 @@ async def count(
     ctx: Any = None,
 ) -> int:
     """Return the number of matching threads, as `search` does."""
-    value = _value(metadata, values, status, 0, 0)
+    value = as_asked(metadata, values, status, 0, 0)
     visible = await reads.admit(ctx, THREAD_SEARCH, value)
     requester = caller(ctx)
 
     def fn(conn: Connection) -> int:
-        query = _query(conn, value, visible, requester).excluding(exclude_metadata or ())
+        query = query_of(conn, value, visible, requester).excluding(exclude_metadata or ())
         if wanted_values := examined_search.wanted(value["values"]):
             return sum(1 for _ in examined_search.matching(conn, query, wanted_values, complete))
         return int(conn.scalar(query.count(), query.parameters))
@@ -107,7 +107,7 @@ async def count(
     return await runtime.current().database.search(fn, ADVICE)
 
 
-def _complete(conn: Connection, row: Row) -> None:
+def make_whole(conn: Connection, row: Row) -> None:
     """Add a thread's long values, without letting one damaged thread fail a list."""
     try:
         complete(conn, [row])
@@ -117,7 +117,7 @@ def _complete(conn: Connection, row: Row) -> None:
         row["values"] = None
 
 
-def _value(
+def as_asked(
     metadata: Document | None, values: Document | None, status: str | None, limit: int, offset: int
 ) -> Document:
     """Return the search as the handler sees and may change it."""
@@ -130,7 +130,7 @@ def _value(
     }
 
 
-def _query(
+def query_of(
     conn: Connection,
     value: Document,
     visible: Visible,

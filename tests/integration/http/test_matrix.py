@@ -247,6 +247,7 @@ ROWS: dict[str, list[Ask]] = {
     "GET /me": NOTHING,
     # It names no object, and does not end. `test_thread_list.py` looks what it shows to whom.
     "GET /threads/stream": [],
+    "GET /threads/find": [Ask(query="text=echo")],
     "PUT /store/items": [
         Ask({"namespace": names, "key": "note", "value": {"a": 1}}, creates=True)
         for names in (["notes"], ["acme", "ada", "notes"], ["acme"])
