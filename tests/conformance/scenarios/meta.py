@@ -8,7 +8,7 @@ from ..registry import scenario
 from ..world import World
 
 # Routes that Threadhold adds.
-ADDED = ("/me", "/threads/stream", "/threads/{thread_id}/runs/{run_id}/partial")
+ADDED = ("/me", "/threads/find", "/threads/stream", "/threads/{thread_id}/runs/{run_id}/partial")
 
 
 @scenario()

@@ -165,6 +165,16 @@ class Hidden:
         search["without"]["status"] = "archived"
 
 
+async def told(stream: AsyncIterator[changes.Item]) -> changes.Item:
+    """Return the next item that names a thread.
+
+    The process may connect to the others only now: then a client reads its list again.
+    """
+    while (item := await anext(stream)) == changes.OVERFLOW:
+        pass
+    return item
+
+
 async def test_thread_that_searches_no_longer_show_is_told_as_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,12 +185,12 @@ async def test_thread_that_searches_no_longer_show_is_told_as_deleted(
             stream = listening.listen(await listening.listed())
             assert await anext(stream) == changes.READY
             await rows(Threads.put(None, thread, metadata={"n": 1}, if_exists="raise"))
-            assert json.loads((await anext(stream))[1])["metadata"] == {"n": 1}
+            assert json.loads((await told(stream))[1])["metadata"] == {"n": 1}
             await rows(Threads.patch(None, thread, metadata={"status": "archived"}))
             gone = b'{"thread_id":"%s"}' % str(thread).encode()
-            assert await anext(stream) == (b"deleted", gone)
+            assert await told(stream) == (b"deleted", gone)
             await rows(Threads.patch(None, thread, metadata={"status": "open"}))
-            assert json.loads((await anext(stream))[1])["metadata"]["status"] == "open"
+            assert json.loads((await told(stream))[1])["metadata"]["status"] == "open"
             await stream.aclose()
 
 

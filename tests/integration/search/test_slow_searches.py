@@ -193,7 +193,7 @@ async def test_every_slow_search_is_answered_with_503(
     name: str, stocked: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "SEARCH_SECONDS", 0.2)
-    monkeypatch.setattr(thread_search, "_query", lambda conn, *_: endless(conn))
+    monkeypatch.setattr(thread_search, "query_of", lambda conn, *_: endless(conn))
     monkeypatch.setattr(assistants, "_matching", lambda *_: [SLOW])
     monkeypatch.setattr(crons, "_matching", slow_condition)
     monkeypatch.setattr(store_batch, "compile_filter", slow_test)
