@@ -109,6 +109,11 @@ async def test_a_stopped_answer_stays_and_the_next_message_is_answered(
     await page.until("I listen.")
     await page.idle()
     assert (await page.texts())[-2:] == ["something else", "I listen."]
+    # The notice is gone, and the answer still says it.
+    unfinished = (
+        'page.locator(".message", {hasText: "w0 w1 w2"}).getByText("This answer is not complete.")'
+    )
+    await page.run(f"await {unfinished}.waitFor()")
 
 
 async def test_impatient_keys_send_a_message_once(page: Page, server: Running) -> None:
