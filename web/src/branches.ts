@@ -2,13 +2,17 @@
 import type { State } from "./api";
 import { messagesOf } from "./messages-of";
 
-export interface Place {
-  /** The checkpoint from which a run replaces the message. */
-  parent: string | null;
+/** Versions of which one is shown. */
+export interface Choice {
   /** The newest checkpoint of each version, oldest version first. */
   versions: string[];
   /** The version that is shown. */
   current: number;
+}
+
+export interface Place extends Choice {
+  /** The checkpoint from which a run replaces the message. */
+  parent: string | null;
 }
 
 /**
@@ -50,7 +54,7 @@ export function places(history: State[], leaf?: string | null): Map<string, Plac
 }
 
 /** Return the states with which runs have ended, oldest first, and which of them is shown. */
-export function resultsOf(history: State[], leaf: string | null): Pick<Place, "versions" | "current"> {
+export function resultsOf(history: State[], leaf: string | null): Choice {
   const versions = history.filter((state) => state.next?.length === 0 && !isInput(state)).map((state) => state.checkpoint.checkpoint_id).reverse();
   const at = leaf === null ? -1 : versions.indexOf(leaf);
   return { versions, current: at < 0 ? versions.length - 1 : at };

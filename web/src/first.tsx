@@ -10,8 +10,7 @@ import { about } from "./names";
 import { Opening } from "./opening";
 import { explain } from "./problems";
 import type { StartProps } from "./products/props";
-
-const TITLE = 80;
+import { titled } from "./threads";
 
 interface Props extends StartProps {
   hint?: string;
@@ -30,7 +29,7 @@ export function First({ assistant, onStarted, hint, children }: Props) {
     // A second attempt uses the thread of the first.
     const thread = (id.current ??= newId());
     try {
-      const create = () => api.createThread(thread, assistant.graph_id, text.slice(0, TITLE));
+      const create = () => api.createThread(thread, assistant.graph_id, titled(text));
       await holding.hold(create, () => Promise.resolve(undefined), setProblem);
       onStarted(thread, assistant.graph_id, text);
       return true;

@@ -4,6 +4,7 @@ import * as api from "./api";
 import { Composer } from "./composer";
 import { t } from "./i18n";
 import { newId } from "./ids";
+import { titled } from "./threads";
 import { explain } from "./problems";
 import { setEmbedder } from "./route";
 import { signIn } from "./token";
@@ -50,7 +51,7 @@ export function Threadhold({ assistant, server, token, thread: given }: Props) {
   };
   const begin = async (text: string): Promise<boolean> => {
     try {
-      const made = await api.createThread(newId(), assistant, text.slice(0, 80));
+      const made = await api.createThread(newId(), assistant, titled(text));
       await open(made.thread_id, text);
       return true;
     } catch (error) {

@@ -1,6 +1,11 @@
 // What the page says of a thread.
 import type { Thread } from "./api";
 
+const LONGEST = 80;
+
+/** Return the title of a conversation that begins with a text. */
+export const titled = (text: string): string => text.slice(0, LONGEST);
+
 const TITLES = ["title", "website", "rule_name"];
 
 export function titleOf(thread: Thread): string {

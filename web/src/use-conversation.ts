@@ -3,8 +3,8 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as api from "./api";
 import type { Fields, Run } from "./api";
 import { settingsOf } from "./assistants/client";
-import { rewritten } from "./attachments/blocks";
-import { places, resultsOf, type Place } from "./branches";
+import { contentOf, rewritten } from "./attachments/blocks";
+import { places, resultsOf, type Choice, type Place } from "./branches";
 import { listen, type Change } from "./changes";
 import { awaited, uiOf, type UiMessage } from "./generative/messages";
 import { handedTo } from "./handed";
@@ -59,7 +59,7 @@ export interface Conversation {
   storedValues: Fields;
   places: Map<string, Place>;
   /** The states with which runs have ended, as versions of the result of a graph without messages. */
-  results: Pick<Place, "versions" | "current">;
+  results: Choice;
   actions: MessageActions;
   questions: api.Interrupt[];
   /** The steps before which the graph has stopped without a question: a breakpoint. */
@@ -261,7 +261,7 @@ export function useConversation(threadId: string, graph: string): Conversation {
       const id = refused.current?.text === text ? refused.current.id : newId();
       const isAgain = refused.current?.id === id;
       refused.current = null;
-      const content = files.length === 0 ? text : [...(text === "" ? [] : [{ type: "text", text }]), ...files];
+      const content = contentOf(text, files);
       if (isAgain && (await runWith(threadId, [{ id }]).catch(() => undefined)) !== undefined) return true;
       const isSent = await start({ [messagesKey]: [{ type: "human", content, id }] }, leaf);
       if (!isSent) refused.current = { text, id };

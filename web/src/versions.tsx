@@ -1,10 +1,10 @@
 // Steps between the versions of a message, or between the results of a thread.
-import type { Place } from "./branches";
+import type { Choice } from "./branches";
 import { t } from "./i18n";
 import { Icon } from "./icon";
 
 interface Props {
-  place: Pick<Place, "versions" | "current">;
+  place: Choice;
   label?: string;
   onShow: (version: string) => void;
 }

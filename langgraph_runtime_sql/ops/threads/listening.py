@@ -15,6 +15,7 @@ from langgraph_runtime_sql.gate import reads
 from langgraph_runtime_sql.gate.caller import caller
 from langgraph_runtime_sql.gate.operations import THREAD_SEARCH
 from langgraph_runtime_sql.gate.reads import Visible
+from langgraph_runtime_sql.ops.threads import search
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.stopping import hand_over
 from langgraph_runtime_sql.tenancy import scope
@@ -62,13 +63,7 @@ async def listed(ctx: Any = None) -> Listed:
     Raises:
         HTTPException: the handler refuses; (422) it limits searches by values.
     """
-    value: dict[str, Any] = {
-        "metadata": {},
-        "values": {},
-        "status": None,
-        "limit": 0,
-        "offset": 0,
-    }
+    value = search.as_asked(None, None, None, 0, 0)
     visible = await reads.admit(ctx, THREAD_SEARCH, value)
     if value["values"]:
         raise HTTPException(

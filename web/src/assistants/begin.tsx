@@ -1,7 +1,7 @@
 // A new conversation of a graph that the page does not know: its messages, its inputs and its context.
 import { useRef, useState } from "react";
 import * as api from "../api";
-import { ACCEPTED, blockOf } from "../attachments/blocks";
+import { ACCEPTED, blockOf, contentOf } from "../attachments/blocks";
 import { Beginning } from "../beginning";
 import { Composer, type Attachments } from "../composer";
 import { keepDraft } from "../drafts";
@@ -18,6 +18,7 @@ import { textOf } from "../shown";
 import { focusProblem, SchemaForm } from "../schema-form/form";
 import { problemsOf } from "../schema-form/problems";
 import { clean, initial, isFields, propertiesOf, shapeOf, type Problems, type Schema } from "../schema-form/schema";
+import { titled } from "../threads";
 import { metadataOf } from "./client";
 import { hasRequired, messagesIn, namesAll, without } from "./inputs";
 import { AssistantSettings, isStandard } from "./settings";
@@ -27,7 +28,6 @@ import { useLoaded, type Loaded } from "./use-loaded";
 import { w } from "./words";
 
 const NONE: Problems = new Map();
-const TITLE = 80;
 // The assistant of a graph that the person has chosen last, for the time of the tab.
 const LAST = "threadhold-assistant:";
 const ATTACHMENTS: Attachments = { accept: ACCEPTED, read: blockOf };
@@ -106,7 +106,7 @@ function Opening({ assistant, loaded, heading, onLoaded, onStarted }: OpeningPro
     }
   };
   const say = (text: string, files: api.Fields[]) =>
-    start([{ type: "human", content: files.length === 0 ? text : [...(text === "" ? [] : [{ type: "text", text }]), ...files], id: newId() }], text.slice(0, TITLE));
+    start([{ type: "human", content: contentOf(text, files), id: newId() }], titled(text));
 
   const form = inputSchema !== null && (
     <SchemaForm schema={inputSchema} label={w("inputs")} value={input} problems={inputProblems} onChange={setInput} isPartial={isPartial} />
@@ -164,8 +164,8 @@ function lastOf(assistants: api.Assistant[]): api.Assistant | undefined {
 
 /** Name a conversation by the first text of its input. */
 function titleOf(schema: Schema | null, input: unknown): string {
-  if (schema === null || !isFields(input)) return typeof input === "string" ? input.slice(0, TITLE) : "";
+  if (schema === null || !isFields(input)) return typeof input === "string" ? titled(input) : "";
   const names = propertiesOf(schema).filter(([, each]) => shapeOf(each, schema).kind === "text").map(([name]) => name);
   const found = names.map((name) => input[name]).find((each) => typeof each === "string" && each.trim() !== "");
-  return typeof found === "string" ? found.slice(0, TITLE) : "";
+  return typeof found === "string" ? titled(found) : "";
 }

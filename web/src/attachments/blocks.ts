@@ -18,6 +18,11 @@ export async function blockOf(file: File): Promise<Fields> {
   return { type, base64: await base64Of(file), mime_type, extras: { filename: file.name } };
 }
 
+/** Return the content of a message with a text and files. */
+export function contentOf(text: string, files: Fields[]): string | Fields[] {
+  return files.length === 0 ? text : [...(text === "" ? [] : [{ type: "text", text }]), ...files];
+}
+
 /** Return the part of a content that the person has written: its first text, and not those of files. */
 export function writtenIn(content: unknown): string {
   const first = Array.isArray(content) ? (content as unknown[]).find(isWritten) : content;

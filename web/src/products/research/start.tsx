@@ -5,11 +5,11 @@ import { newId } from "../../ids";
 import { onEnter } from "../../keys";
 import { Opening } from "../../opening";
 import { explain } from "../../problems";
+import { titled } from "../../threads";
 import type { StartProps } from "../props";
 import * as client from "./client";
 import { w } from "./words";
 
-const TITLE = 80;
 const LONGEST = 2_000;
 
 export default function Start({ assistant, onStarted }: StartProps) {
@@ -25,7 +25,7 @@ export default function Start({ assistant, onStarted }: StartProps) {
     setProblem(null);
     try {
       await client.start(id.current, asked);
-      await api.describe(id.current, { title: asked.slice(0, TITLE) });
+      await api.describe(id.current, { title: titled(asked) });
       onStarted(id.current, assistant.graph_id, "");
     } catch (error) {
       setProblem(error);
