@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from my_agent.icp_finder import records
-from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.tables import tables
 from my_agent.user import LOCAL_TENANT
@@ -45,9 +45,9 @@ async def _company(tenant_id: str, url: str) -> None:
     }
     rule = IcpSettings().icp_rule_name
     of = basis(company, ICP)
-    await records.save_profile(tenant_id, company, confirmed=True)
-    await records.save_rule(tenant_id, company["site"]["domain"], rule, ICP, confirmed=True)
-    await records.save_discovery(tenant_id, rule, icp_hash(of), of, _found())
+    await store.save_profile(tenant_id, company, confirmed=True)
+    await store.save_rule(tenant_id, company["site"]["domain"], rule, ICP, confirmed=True)
+    await store.save_discovery(tenant_id, rule, icp_hash(of), of, _found())
 
 
 def _site(url: str) -> Site:

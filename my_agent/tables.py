@@ -12,7 +12,7 @@ tables = Tables(
     versions="product_version",
     modules=[
         f"my_agent.{graph}.tables"
-        for graph in ("chat", "diagnosis", "icp_finder", "research", "tutor")
+        for graph in ("chat", "diagnosis", "icp_finder.records", "research", "tutor")
     ],
 )
 metadata = tables.metadata

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report import Line
-from my_agent.icp_finder import made_up, register
 from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.icp_finder.search import made_up, register
 from my_agent.tables import tables
 
 COMPANIES = 50_000

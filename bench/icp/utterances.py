@@ -33,17 +33,17 @@ from langgraph.types import Command
 from sqlalchemy import select, update
 
 from bench.report import Line
-from my_agent.icp_finder import records
-from my_agent.icp_finder.answers import OPTIONS, Kind
-from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.feedback import feedback_of
 from my_agent.icp_finder.graph import graph
-from my_agent.icp_finder.message_parser import merge_icp
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
 from my_agent.icp_finder.nodes import converse, profile
+from my_agent.icp_finder.reading.answers import OPTIONS, Kind
+from my_agent.icp_finder.reading.message_parser import merge_icp
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.diffs import basis, icp_hash
+from my_agent.icp_finder.records.feedback import feedback_of
+from my_agent.icp_finder.records.statements import run
+from my_agent.icp_finder.records.tables import discoveries, rules
 from my_agent.icp_finder.sites import domain
-from my_agent.icp_finder.statements import run
-from my_agent.icp_finder.tables import discoveries, rules
 from my_agent.tables import tables
 from tests.support.openai_replies import Answer, call
 from tests.support.openai_server import OpenAIServer
@@ -283,16 +283,16 @@ class Talk:
             "site": _site(OWN),
             "customers": [_site(f"c{n}.com") for n in range(1, customers + 1)],
         }
-        await records.save_profile(self.tenant, company, confirmed=confirmed)
+        await store.save_profile(self.tenant, company, confirmed=confirmed)
         if customers == 5:
-            await records.save_rule(self.tenant, OWN, RULE, ICP, confirmed=confirmed)
+            await store.save_rule(self.tenant, OWN, RULE, ICP, confirmed=confirmed)
         return company
 
     async def discover(self) -> None:
         """Store a confirmed company with candidates."""
         of = basis(await self.know(confirmed=True), ICP)
         found = [_scored(at, name) for at, name in enumerate(NAMES)]
-        await records.save_discovery(self.tenant, RULE, icp_hash(of), of, found)
+        await store.save_discovery(self.tenant, RULE, icp_hash(of), of, found)
 
     async def age(self) -> None:
         """Make the last search stale."""

@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from my_agent.enrichment.state import State
-from my_agent.icp_finder import jobs
+from my_agent.icp_finder.enrichment import jobs
 from my_agent.user import caller
 
 

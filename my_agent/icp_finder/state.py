@@ -6,11 +6,11 @@ from langchain_core.messages import AnyMessage
 from langgraph.graph import add_messages
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder.answers import Kind, Question
-from my_agent.icp_finder.decisions import Decisions
-from my_agent.icp_finder.message_parser import ParsedMessage
 from my_agent.icp_finder.model import Icp, Site
-from my_agent.icp_finder.turns import Turn
+from my_agent.icp_finder.reading.answers import Kind, Question
+from my_agent.icp_finder.reading.message_parser import ParsedMessage
+from my_agent.icp_finder.reading.turns import Turn
+from my_agent.icp_finder.records.decisions import Decisions
 
 Asked = Literal["website", "customers", "industries", "icp"]
 

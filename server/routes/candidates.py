@@ -60,13 +60,14 @@ async def show(caller: Caller) -> Json:
 @endpoint("POST /icp_finder/threads/{thread_id}/feedback")
 async def say(caller: Caller, body: Said) -> Json:
     """Store or forget feedback on a candidate of a thread. A closed thread refuses it."""
-    from my_agent.icp_finder import feedback, records, shortlist
+    from my_agent.icp_finder.records import feedback, store
+    from my_agent.icp_finder.search import shortlist
 
     search = await _find(caller, writes=True)
     found = []
     if search.rule_name is not None:
         of = {"rule_name": search.rule_name, "icp_hash": search.icp_hash}
-        every = await records.best_candidates(search.tenant_id, **of, limit=shortlist.MOST)
+        every = await store.best_candidates(search.tenant_id, **of, limit=shortlist.MOST)
         found = [each for each in every if each.candidate.key == body.key]
     if search.rule_name is None or not found:
         raise HTTPException(404, "The thread has no such candidate")
@@ -83,7 +84,7 @@ async def say(caller: Caller, body: Said) -> Json:
 @endpoint("GET /icp_finder/threads/{thread_id}/scores.csv")
 async def scores(caller: Caller) -> Response:
     """Answer with the scores of a thread's last search as CSV, best first."""
-    from my_agent.icp_finder.export import nothing, scores_of
+    from my_agent.icp_finder.records.export import nothing, scores_of
 
     search = await _find(caller)
     lines = nothing()
@@ -96,7 +97,7 @@ async def scores(caller: Caller) -> Response:
 async def latest_scores(caller: Caller) -> Response:
     """Answer with the tenant's latest scores as CSV."""
     # Imported here so that the server starts without loading the ICP finder.
-    from my_agent.icp_finder.export import latest_scores as lines
+    from my_agent.icp_finder.records.export import latest_scores as lines
 
     return await _exported(caller, lines(caller.tenant), "latest_scores.csv")
 
@@ -142,13 +143,15 @@ def _require_open(thread: Json) -> None:
 
 
 async def _view(search: Search) -> Json:
-    from my_agent.icp_finder import feedback, jobs, records, shortlist
+    from my_agent.icp_finder.enrichment import jobs
+    from my_agent.icp_finder.records import feedback, store
+    from my_agent.icp_finder.search import shortlist
     from my_agent.icp_finder.settings import IcpSettings
 
     if search.rule_name is None:
         return {"rule_name": None, "total": 0, "candidates": [], "rejected": [], "job": None}
     of = {"rule_name": search.rule_name, "icp_hash": search.icp_hash}
-    every = await records.best_candidates(search.tenant_id, **of, limit=shortlist.MOST)
+    every = await store.best_candidates(search.tenant_id, **of, limit=shortlist.MOST)
     said = await feedback.feedback_of(search.tenant_id, search.rule_name)
     ranked = feedback.ranked(every, said)
     rejected = [each for each in every if _verdict(said, each) == "rejected"]

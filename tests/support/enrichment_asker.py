@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
 
-from my_agent.icp_finder import jobs
+from my_agent.icp_finder.enrichment import jobs
 
 
 class State(TypedDict, total=False):

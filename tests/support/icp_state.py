@@ -6,10 +6,10 @@ from typing import Any, cast
 from langchain_core.messages import HumanMessage
 from sqlalchemy import update
 
-from my_agent.icp_finder import records
-from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.message_parser import parse_text
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
+from my_agent.icp_finder.reading.message_parser import parse_text
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.state import Found, State
 from my_agent.tables import tables
 
@@ -66,11 +66,11 @@ def said(command: Any) -> str:
 
 
 async def saved(*, discovery: bool = True, tenant: str = "acme") -> None:
-    await records.save_profile(tenant, COMPANY, confirmed=True)
-    await records.save_rule(tenant, "acme.com", RULE, ICP, confirmed=True)
+    await store.save_profile(tenant, COMPANY, confirmed=True)
+    await store.save_rule(tenant, "acme.com", RULE, ICP, confirmed=True)
     if discovery:
         of = basis(COMPANY, ICP)
-        await records.save_discovery(tenant, RULE, icp_hash(of), of, [scored("domain:a.com")])
+        await store.save_discovery(tenant, RULE, icp_hash(of), of, [scored("domain:a.com")])
 
 
 def scored(key: str, total: float = 0.5) -> Scored:

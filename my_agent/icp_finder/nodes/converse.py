@@ -9,15 +9,18 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import feedback, jobs, prompts, records, scoring, searching, shortlist
-from my_agent.icp_finder.feedback import Feedback, Verdict
+from my_agent.icp_finder import prompts
+from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
 from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.reading.turns import Turn, turn
+from my_agent.icp_finder.records import feedback, store
+from my_agent.icp_finder.records.feedback import Feedback, Verdict
+from my_agent.icp_finder.search import scoring, searching, shortlist
+from my_agent.icp_finder.search.website import read_site
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
-from my_agent.icp_finder.turns import Turn, turn
-from my_agent.icp_finder.website import read_site
 from my_agent.user import caller
 from my_agent.web.fetch import SiteError
 
@@ -97,9 +100,7 @@ async def _table(state: State, tenant_id: str) -> Table:
     """Load the candidates of the last search and the feedback."""
     last, rule_name = state.get("last"), state["rule_name"]
     found = (
-        []
-        if last is None
-        else await records.best_candidates(tenant_id, **last, limit=shortlist.MOST)
+        [] if last is None else await store.best_candidates(tenant_id, **last, limit=shortlist.MOST)
     )
     said = await feedback.feedback_of(tenant_id, last["rule_name"] if last else rule_name)
     shown = feedback.ranked(found, said)
@@ -264,7 +265,7 @@ async def _add(state: State, table: Table, name: str) -> None:
     except SiteError as error:
         table.replies.append(str(error))
         return
-    await records.add_candidates(table.tenant_id, **last, found=[scored])
+    await store.add_candidates(table.tenant_id, **last, found=[scored])
     table.replies.append(prompts.added_candidate(scored.candidate.name, scored.score.total))
 
 

@@ -10,11 +10,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from my_agent import parsing
-from my_agent.icp_finder import prompts, thread, turn_model, turns
-from my_agent.icp_finder.answers import Question, parse, reply_text
+from my_agent.icp_finder import prompts, thread
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import (
+from my_agent.icp_finder.reading import turn_model, turns
+from my_agent.icp_finder.reading.answers import Question, parse, reply_text
+from my_agent.icp_finder.reading.message_parser import (
     MAX_TEXT,
     NO_CONTENT,
     ParsedMessage,
@@ -23,10 +24,10 @@ from my_agent.icp_finder.message_parser import (
     merge_icp,
     parse_reply,
 )
+from my_agent.icp_finder.reading.turns import Reading, Situation
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import domain, websites
 from my_agent.icp_finder.state import State
-from my_agent.icp_finder.turns import Reading, Situation
 from my_agent.user import caller
 
 # Characters of a message that is read in the server's process: a pattern that takes the square of them

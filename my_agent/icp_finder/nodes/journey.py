@@ -6,11 +6,18 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command, interrupt
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.answers import Kind, Question, names_other, question, reply_text, same
-from my_agent.icp_finder.decisions import Decisions
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import NO_CONTENT, has_content
 from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.reading.answers import (
+    Kind,
+    Question,
+    names_other,
+    question,
+    reply_text,
+    same,
+)
+from my_agent.icp_finder.reading.message_parser import NO_CONTENT, has_content
+from my_agent.icp_finder.records.decisions import Decisions
 from my_agent.icp_finder.state import Asked, State
 
 Exit = Literal["normalize", "choose", "__end__"]

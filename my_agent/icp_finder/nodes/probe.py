@@ -8,9 +8,11 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts, records
-from my_agent.icp_finder.answers import question, same
-from my_agent.icp_finder.changes import (
+from my_agent.icp_finder import prompts
+from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.model import Snapshot
+from my_agent.icp_finder.reading.answers import question, same
+from my_agent.icp_finder.reading.changes import (
     changed_elsewhere,
     changed_parts,
     difference,
@@ -18,21 +20,20 @@ from my_agent.icp_finder.changes import (
     next_session,
     unclear_site,
 )
-from my_agent.icp_finder.decisions import Decisions, Signals, decide, signals
-from my_agent.icp_finder.diffs import icp_hash
-from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import (
+from my_agent.icp_finder.reading.message_parser import (
     NO_CONTENT,
     ParsedMessage,
     combine,
     has_content,
 )
-from my_agent.icp_finder.model import Snapshot
-from my_agent.icp_finder.page_kinds import KNOWN
+from my_agent.icp_finder.reading.turns import is_listing
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.decisions import Decisions, Signals, decide, signals
+from my_agent.icp_finder.records.diffs import icp_hash
+from my_agent.icp_finder.search.page_kinds import KNOWN
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
-from my_agent.icp_finder.turns import is_listing
 from my_agent.user import caller
 
 Exit = Literal["profile_builder", "converse", "choose", "__end__"]
@@ -87,14 +88,14 @@ async def _snapshot(tenant_id: str, state: State) -> Snapshot:
     site, rule_name = state.get("site"), state["rule_name"]
     opened_for = site["website"] if site else state.get("website")
     known = domain(opened_for) if opened_for else None
-    snapshot = await records.load_snapshot(tenant_id, domain=known, rule_name=rule_name)
+    snapshot = await store.load_snapshot(tenant_id, domain=known, rule_name=rule_name)
     named = _named(state.get("heard", NO_CONTENT))
     if known or named is None or snapshot.profile is None:
         return snapshot
     if named == snapshot.profile.company["site"]["domain"]:
         return snapshot
     # A new thread names a company that is not the one saved last; it may also be stored.
-    other = await records.load_snapshot(tenant_id, domain=named, rule_name=rule_name)
+    other = await store.load_snapshot(tenant_id, domain=named, rule_name=rule_name)
     return other if other.profile is not None or not snapshot.profile.confirmed else snapshot
 
 
@@ -208,7 +209,7 @@ async def _continue_here(
     """Apply a change in this thread. A company that is already stored is loaded."""
     website = new_website(state, change)
     if website is not None:
-        snapshot = await records.load_snapshot(
+        snapshot = await store.load_snapshot(
             tenant_id, domain=domain(website), rule_name=state["rule_name"]
         )
         if snapshot.profile is not None:

@@ -5,11 +5,12 @@ import asyncio
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from my_agent.icp_finder import prompts, records, ssic, thread, understanding
+from my_agent.icp_finder import prompts, thread
 from my_agent.icp_finder.context import Context
-from my_agent.icp_finder.decisions import Decisions
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import (
+from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.reading.message_parser import (
     NO_CONTENT,
     ParsedMessage,
     has_content,
@@ -17,12 +18,13 @@ from my_agent.icp_finder.message_parser import (
     parse_values,
     set_fields,
 )
-from my_agent.icp_finder.model import Company, Icp, Site
-from my_agent.icp_finder.plan import Plan, plan
-from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.reading.plan import Plan, plan
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.decisions import Decisions
+from my_agent.icp_finder.search import proposing, ssic
+from my_agent.icp_finder.search.website import read_site
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
-from my_agent.icp_finder.website import read_site
 from my_agent.user import caller
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
 
@@ -115,7 +117,7 @@ async def _icp(
     if is_side:
         words = ""
     if words and state.get("asked") == "industries":
-        given = understanding.by_answer(words)
+        given = proposing.by_answer(words)
     is_whole = company is not None and len(company["customers"]) == CUSTOMERS
     if company is not None and is_whole and not given:
         if icp is None or not icp["industries"]:
@@ -131,14 +133,14 @@ async def _proposed(
 ) -> Icp:
     """Propose an ICP from the websites: by the model, or by their words if the model fails."""
     try:
-        read = await understanding.by_model(company, model)
-    except understanding.ModelUnusableError as error:
+        read = await proposing.by_model(company, model)
+    except proposing.ModelUnusableError as error:
         log_action("model_fallback", thread_id, problem=type(error.__cause__ or error).__name__)
         notes.append(prompts.WITHOUT_MODEL)
         read = None
     if read is not None:
         return read
-    return await asyncio.to_thread(understanding.by_words, company)
+    return await asyncio.to_thread(proposing.by_words, company)
 
 
 def _revised(icp: Icp, words: str, state: State) -> Icp:
@@ -166,9 +168,9 @@ async def _save(state: State, company: Company, icp: Icp | None, config: Runnabl
     known = (state.get("site"), state.get("customers", []), state.get("icp"))
     if not state.get("confirmed") and known != (site, company["customers"], icp):
         tenant_id = caller(config).tenant_id
-        await records.save_profile(tenant_id, company, confirmed=False)
+        await store.save_profile(tenant_id, company, confirmed=False)
         if icp is not None:
-            await records.save_rule(
+            await store.save_rule(
                 tenant_id, site["domain"], state["rule_name"], icp, confirmed=False
             )
     label = state.get("website")

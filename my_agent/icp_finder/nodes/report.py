@@ -7,11 +7,14 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import feedback, jobs, prompts, records, shortlist
-from my_agent.icp_finder.answers import question, same
+from my_agent.icp_finder import prompts
+from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import NO_CONTENT
 from my_agent.icp_finder.model import Scored
+from my_agent.icp_finder.reading.answers import question, same
+from my_agent.icp_finder.reading.message_parser import NO_CONTENT
+from my_agent.icp_finder.records import feedback, store
+from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import Enrichment, Found, Shown, State
 from my_agent.user import caller
@@ -120,7 +123,7 @@ def _only(state: State, keys: Sequence[str]) -> list[str] | None:
 
 async def _best(tenant_id: str, found: Found, limit: int) -> list[Scored]:
     """Return the best candidates in the order of the feedback, without the rejected ones."""
-    every = await records.best_candidates(tenant_id, **found, limit=shortlist.MOST)
+    every = await store.best_candidates(tenant_id, **found, limit=shortlist.MOST)
     said = await feedback.feedback_of(tenant_id, found["rule_name"])
     return feedback.ranked(every, said)[:limit]
 

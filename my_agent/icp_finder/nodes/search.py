@@ -5,13 +5,15 @@ from typing import Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import feedback, prompts, records, register, searching
-from my_agent.icp_finder.decisions import is_older
-from my_agent.icp_finder.diffs import basis, icp_hash
+from my_agent.icp_finder import prompts
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import clean
 from my_agent.icp_finder.model import Company, Icp
-from my_agent.icp_finder.rereading import reread
+from my_agent.icp_finder.reading.message_parser import clean
+from my_agent.icp_finder.records import feedback, store
+from my_agent.icp_finder.records.decisions import is_older
+from my_agent.icp_finder.records.diffs import basis, icp_hash
+from my_agent.icp_finder.search import register, searching
+from my_agent.icp_finder.search.rereading import reread
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import Found, State
 from my_agent.user import caller
@@ -36,8 +38,8 @@ async def normalize(
     tenant_id, rule_name = caller(config).tenant_id, state["rule_name"]
     company, notes, was_read = await _up_to_date(tenant_id, rule_name, company, state)
     domain = company["site"]["domain"]
-    await records.save_profile(tenant_id, company, confirmed=True, was_read=was_read)
-    await records.save_rule(tenant_id, domain, rule_name, icp, confirmed=True)
+    await store.save_profile(tenant_id, company, confirmed=True, was_read=was_read)
+    await store.save_rule(tenant_id, domain, rule_name, icp, confirmed=True)
     found: Found = {"rule_name": rule_name, "icp_hash": icp_hash(basis(company, icp))}
     update = {**company, "icp": icp, "found": found, "confirmed": True}
     return Command(
@@ -54,11 +56,11 @@ async def _up_to_date(
         The company, sentences for the user, and whether the profile is as old as this moment.
     """
     domain, settings = company["site"]["domain"], IcpSettings.from_environment()
-    stored = await records.load_snapshot(tenant_id, domain=domain, rule_name=rule_name)
+    stored = await store.load_snapshot(tenant_id, domain=domain, rule_name=rule_name)
     if stored.profile is None or stored.profile.company != company:
         # The websites were read in this conversation.
         return company, [], True
-    if not is_older(stored.profile.updated_at, records.now(), settings.profile_staleness_days):
+    if not is_older(stored.profile.updated_at, store.now(), settings.profile_staleness_days):
         return company, [], False
     again = await reread(company)
     counts = {"read": len(again.read), "unread": len(again.unread)}
@@ -107,7 +109,7 @@ async def decide_strategy(
     found, settings = state.get("found"), IcpSettings.from_environment()
     if found is None:
         return Command(goto="progress_report")
-    count = await records.count_candidates(caller(config).tenant_id, **found)
+    count = await store.count_candidates(caller(config).tenant_id, **found)
     company, icp = _asked(state)
     # Candidates of an older ICP must not be mixed with companies found for the current one.
     is_current = found["icp_hash"] == icp_hash(basis(company, icp))
@@ -126,7 +128,7 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
     """Search the register for companies of the ICP's industries, by SSIC code."""
     (company, icp), discovery_key = _asked(state), _discovery_key(state)
     tenant_id, settings = caller(config).tenant_id, IcpSettings.from_environment()
-    known = await records.best_candidates(tenant_id, **discovery_key, limit=settings.wanted)
+    known = await store.best_candidates(tenant_id, **discovery_key, limit=settings.wanted)
     said = await feedback.feedback_of(tenant_id, discovery_key["rule_name"])
     given = await register.rank(
         tenant_id,
@@ -140,13 +142,13 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
     log_action("ssic_fallback", state.get("thread_id"), codes=given.codes, candidates=count)
     if not count:
         return {}
-    await records.add_candidates(tenant_id, **discovery_key, found=given.found)
+    await store.add_candidates(tenant_id, **discovery_key, found=given.found)
     return {"notes": [*notes, prompts.fallback(count, given.codes)], "reported": None}
 
 
 async def _has_answered(tenant_id: str, found: Found) -> bool:
     """Return whether the register was asked for the current version and had companies."""
-    versions = await records.versions(tenant_id, **found)
+    versions = await store.versions(tenant_id, **found)
     return bool(versions) and versions[0].sources["register"] not in ("not_asked", "empty")
 
 

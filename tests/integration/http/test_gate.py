@@ -22,8 +22,8 @@ from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.errors import UngatedWrite
 from langgraph_runtime_sql.gate import operations, writes
 from langgraph_runtime_sql.gate.operations import Operation
-from my_agent.icp_finder import records
 from my_agent.icp_finder.model import Candidate, Score, Scored
+from my_agent.icp_finder.records import store
 from my_agent.research import projects
 from server import operations as of_products
 from tests.support import databases, runtime
@@ -292,7 +292,7 @@ def prepare(world: World, row: str, ids: dict[str, str]) -> dict[str, str]:
             if "{found_id}" in row:
                 basis: Any = {"website": "ada.example", "customers": [], "icp": {}}
                 one = Scored(Candidate(key="uen:1", name="A", source="register"), Score(0.5, {}))
-                asyncio.run(records.save_discovery("acme", "Default ICP", "h1", basis, [one]))
+                asyncio.run(store.save_discovery("acme", "Default ICP", "h1", basis, [one]))
                 own = {"metadata": {"graph_id": "icp_finder"}}
                 ada.patch(f"/threads/{ids['found_id']}", json=own).raise_for_status()
                 values = {"last": {"rule_name": "Default ICP", "icp_hash": "h1"}}

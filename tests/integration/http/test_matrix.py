@@ -24,8 +24,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from my_agent.icp_finder import records
 from my_agent.icp_finder.model import Candidate, Score, Scored
+from my_agent.icp_finder.records import store
 from tests.support import databases
 from tests.support.identity_host import PREFIX
 from tests.support.issuer import SECRET, bearer, token
@@ -442,7 +442,7 @@ def score(database_url: str, tenant: str = "acme", mark: str = MARK) -> None:
     basis: Any = {"website": "ada.example", "customers": [], "icp": {}}
     found = Scored(Candidate(key="uen:1", name=mark, source="register"), Score(0.5, {}))
     with using(database_url):
-        asyncio.run(records.save_discovery(tenant, "Default ICP", "h1", basis, [found]))
+        asyncio.run(store.save_discovery(tenant, "Default ICP", "h1", basis, [found]))
 
 
 def nothing() -> dict[str, str]:

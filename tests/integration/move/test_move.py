@@ -20,8 +20,8 @@ from click.testing import CliRunner
 from langgraph_runtime_sql.database.schema import packed_id
 from my_agent.diagnosis import log as diagnosis
 from my_agent.diagnosis.verify import verify
-from my_agent.icp_finder import records
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
+from my_agent.icp_finder.records import store
 from server.cli import main
 from tests.support import databases
 from tests.support.diagnosis import note, opened
@@ -40,7 +40,7 @@ from tests.support.products import engine, using
 # Seconds to wait for a process.
 PATIENCE = 120.0
 SKARRA = "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n"
-REGISTER = ROOT / "my_agent" / "icp_finder" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
 
 EMBEDDINGS = """
 def embed(texts):
@@ -267,10 +267,10 @@ async def fill_finder_and_diagnosis() -> None:
         )
         for n in range(3)
     ]
-    await records.save_profile("local", {"site": site, "customers": []}, confirmed=True)
-    await records.save_rule("local", "acme.com", "Default ICP", icp, confirmed=True)
+    await store.save_profile("local", {"site": site, "customers": []}, confirmed=True)
+    await store.save_rule("local", "acme.com", "Default ICP", icp, confirmed=True)
     basis: Any = {"website": "acme.com", "customers": [], "icp": {**icp, "ratio": 1e22}}
-    await records.save_discovery("local", "Default ICP", "hash", basis, found)
+    await store.save_discovery("local", "Default ICP", "hash", basis, found)
     with engine().writing("local") as connection:
         diagnosis.append(connection, "local", "incident", opened())
         diagnosis.append(connection, "local", "incident", [note("é \0 \N{PILE OF POO}")] * 300)

@@ -11,9 +11,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from my_agent.icp_finder import export, records
 from my_agent.icp_finder.model import Candidate, Score, Scored
-from my_agent.icp_finder.scoring import WEIGHTS
+from my_agent.icp_finder.records import export, store
+from my_agent.icp_finder.search.scoring import WEIGHTS
 from tests.support import databases
 from tests.support.policy import ORIGIN, SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
@@ -68,7 +68,7 @@ async def keep(
         )
         for place, name in enumerate(names)
     ]
-    await records.save_discovery(tenant, rule, of, basis, those)
+    await store.save_discovery(tenant, rule, of, basis, those)
 
 
 async def rows(client: Member) -> list[dict[str, str]]:

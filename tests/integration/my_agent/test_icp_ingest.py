@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from my_agent.icp_finder import made_up, register, ssic
 from my_agent.icp_finder.model import Candidate, Icp
+from my_agent.icp_finder.search import made_up, register, ssic
 from my_agent.tables import tables
 from server.cli import main
 from tests.support import databases
@@ -17,7 +17,7 @@ from tests.support.products import using
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-MADE_UP = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
+MADE_UP = ROOT / "my_agent/icp_finder/search/reference/made_up_register.csv"
 HEADER = "uen,entity_name,entity_status_description,primary_ssic_code,secondary_ssic_code\n"
 
 

@@ -16,10 +16,11 @@ import pytest
 from sqlalchemy import select
 
 from my_agent.enrichment.graph import graph
-from my_agent.icp_finder import background, jobs, records
+from my_agent.icp_finder.enrichment import background, jobs
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored
-from my_agent.icp_finder.statements import run
-from my_agent.icp_finder.tables import jobs as table
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.statements import run
+from my_agent.icp_finder.records.tables import jobs as table
 from tests.support import databases
 from tests.support.policy import SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
@@ -124,10 +125,10 @@ async def found(world: World, tenant: str, count: int, of: str = "h1") -> list[s
         who = Candidate(key=key, name=f"C{number:03}", source="web", website=website)
         those.append(Scored(who, Score(0.5, {"industry": 0.5})))
     basis: Any = {"website": "acme.com", "customers": [], "icp": ICP}
-    await records.save_discovery(tenant, RULE, of, basis, those)
+    await store.save_discovery(tenant, RULE, of, basis, those)
     site: Any = {"website": "https://acme.com", "domain": "acme.com", "name": "A", "about": ""}
     company: Company = {"site": site, "customers": []}
-    await records.save_profile(tenant, company, confirmed=True)
+    await store.save_profile(tenant, company, confirmed=True)
     return [each.candidate.key for each in those]
 
 
@@ -185,7 +186,7 @@ async def test_enrichment_stores_details_and_new_score(world: World) -> None:
     assert done.details["emails"] == ["sales@widgets.example"]
     assert done.details["phones"] == ["+65 6123 4567"]
     assert done.details["size"] == "11-50"
-    [best] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    [best] = await store.best_candidates(tenant, RULE, "h1", limit=1)
     assert best.candidate == done
     # The size and the keywords of the website match.
     parts = best.score.parts
@@ -215,7 +216,7 @@ async def test_candidate_found_again_is_not_enriched_again(world: World) -> None
     await found(world, tenant, 1)
     basis: Any = {"website": "acme.com", "customers": [], "icp": ICP}
     again = Scored(first, Score(0.5, {"industry": 0.5}))
-    await records.save_discovery(tenant, RULE, "h2", basis, [again])
+    await store.save_discovery(tenant, RULE, "h2", basis, [again])
     for search in ("h1", "h2"):
         [known] = await jobs.enrich_now(tenant, RULE, search, [key])
         assert known.details == first.details
@@ -227,7 +228,7 @@ async def test_unreadable_website_is_recorded(world: World) -> None:
     keys = await found(world, tenant, 3)
     world.web.pages[f"/{tenant}/1"] = Page(b"gone", 410)
     plain = Candidate(key="uen:1", name="NO SITE PTE. LTD.", source="register")
-    await records.add_candidates(tenant, RULE, "h1", [Scored(plain, Score(0.1, {}))])
+    await store.add_candidates(tenant, RULE, "h1", [Scored(plain, Score(0.1, {}))])
     done = await jobs.enrich_now(tenant, RULE, "h1", [*keys, "uen:1"])
     assert [each.details["status"] for each in done] == ["read", "unreadable", "read", "no_website"]
     assert done[1].details["note"] == "127.0.0.1 answered with an error (410)."
@@ -246,7 +247,7 @@ async def test_failed_enrichment_keeps_what_was_known(world: World) -> None:
     which = (tenant, RULE, "h1")
     # As an earlier commit stored what a search had found again.
     await run(
-        lambda c: records.save_details(c, which, key, known, enriched=False), tenant, write=True
+        lambda c: store.save_details(c, which, key, known, enriched=False), tenant, write=True
     )
     world.web.pages[f"/{tenant}/0"] = Page(b"gone", 410)
     [again] = await jobs.enrich_now(tenant, RULE, "h1", [key])
@@ -256,11 +257,11 @@ async def test_failed_enrichment_keeps_what_was_known(world: World) -> None:
 async def test_feedback_in_the_score_survives_enrichment(world: World) -> None:
     tenant = uuid4().hex
     [key] = await found(world, tenant, 1)
-    [known] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    [known] = await store.best_candidates(tenant, RULE, "h1", limit=1)
     disliked = replace(known, score=Score(0.2, {"industry": 0.5, "feedback": -0.3}))
-    await records.add_candidates(tenant, RULE, "h1", [disliked])
+    await store.add_candidates(tenant, RULE, "h1", [disliked])
     await jobs.enrich_now(tenant, RULE, "h1", [key])
-    [best] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    [best] = await store.best_candidates(tenant, RULE, "h1", limit=1)
     assert best.score.parts["feedback"] == pytest.approx(-0.3)
     assert best.score.total == pytest.approx(0.7, abs=1e-3)
 
@@ -477,7 +478,7 @@ def starting(patch: pytest.MonkeyPatch, outcome: str | Exception) -> list[str]:
 
 async def aged(tenant: str, **by: float) -> None:
     """Move the last update of the job into the past."""
-    when = {"updated_at": records.now() - timedelta(**by)}
+    when = {"updated_at": store.now() - timedelta(**by)}
     change = table.update().where(table.c.tenant_id == tenant).values(when)
     await run(lambda c: c.execute(change), tenant, write=True)
 

@@ -7,22 +7,15 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect
 
-from my_agent.icp_finder import (
-    background,
-    export,
-    feedback,
-    jobs,
-    made_up,
-    records,
-    register,
-    searching,
-)
-from my_agent.icp_finder.decisions import decide, signals
-from my_agent.icp_finder.diffs import basis, icp_hash
+from my_agent.icp_finder.enrichment import background, jobs
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
+from my_agent.icp_finder.records import export, feedback, store
+from my_agent.icp_finder.records.decisions import decide, signals
+from my_agent.icp_finder.records.diffs import basis, icp_hash
+from my_agent.icp_finder.records.statements import run, upsert
+from my_agent.icp_finder.records.tables import companies
+from my_agent.icp_finder.search import made_up, register, searching
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.statements import run, upsert
-from my_agent.icp_finder.tables import companies
 from my_agent.tables import metadata
 from tests.support.processes import ROOT
 from tests.support.products import engine
@@ -63,25 +56,25 @@ def found(name: str, total: float) -> Scored:
 
 async def discover(tenant: str, of: Company, ask: Icp, *those: Scored, rule: str = RULE) -> str:
     asked = basis(of, ask)
-    await records.save_discovery(tenant, rule, icp_hash(asked), asked, those)
+    await store.save_discovery(tenant, rule, icp_hash(asked), asked, those)
     return icp_hash(asked)
 
 
 async def names(tenant: str, of: str, limit: int = 10) -> list[str]:
-    best = await records.best_candidates(tenant, RULE, of, limit=limit)
+    best = await store.best_candidates(tenant, RULE, of, limit=limit)
     return [each.candidate.name for each in best]
 
 
 async def test_new_tenant_has_empty_snapshot() -> None:
-    assert await records.load_snapshot("t1", domain=None, rule_name=RULE) == Snapshot()
-    assert await records.load_snapshot("t1", domain="acme.com", rule_name=RULE) == Snapshot()
+    assert await store.load_snapshot("t1", domain=None, rule_name=RULE) == Snapshot()
+    assert await store.load_snapshot("t1", domain="acme.com", rule_name=RULE) == Snapshot()
 
 
 async def test_saved_data_is_loaded() -> None:
-    await records.save_profile("t1", company("acme.com", "one.com"), confirmed=True)
-    await records.save_rule("t1", "acme.com", RULE, icp("Hotels"), confirmed=False)
+    await store.save_profile("t1", company("acme.com", "one.com"), confirmed=True)
+    await store.save_rule("t1", "acme.com", RULE, icp("Hotels"), confirmed=False)
     of = await discover("t1", company("acme.com"), icp("Hotels"), found("a", 0.5), found("b", 0.7))
-    known = await records.load_snapshot("t1", domain="acme.com", rule_name=RULE)
+    known = await store.load_snapshot("t1", domain="acme.com", rule_name=RULE)
     assert known.profile is not None
     assert known.profile.company == company("acme.com", "one.com")
     assert known.profile.confirmed
@@ -95,10 +88,10 @@ async def test_saved_data_is_loaded() -> None:
 
 
 async def test_saving_again_replaces_stored_data() -> None:
-    await records.save_profile("t1", company("acme.com"), confirmed=True)
-    first = await records.load_snapshot("t1", domain=None, rule_name=RULE)
-    await records.save_profile("t1", company("acme.com", "new.com"), confirmed=False)
-    second = await records.load_snapshot("t1", domain=None, rule_name=RULE)
+    await store.save_profile("t1", company("acme.com"), confirmed=True)
+    first = await store.load_snapshot("t1", domain=None, rule_name=RULE)
+    await store.save_profile("t1", company("acme.com", "new.com"), confirmed=False)
+    second = await store.load_snapshot("t1", domain=None, rule_name=RULE)
     assert first.profile is not None
     assert second.profile is not None
     assert second.profile.company == company("acme.com", "new.com")
@@ -108,9 +101,9 @@ async def test_saving_again_replaces_stored_data() -> None:
 
 async def test_snapshot_without_domain_has_last_saved_company() -> None:
     for domain in ("one.com", "two.com", "one.com"):
-        await records.save_profile("t1", company(domain), confirmed=True)
-        await records.save_rule("t1", domain, RULE, icp(domain), confirmed=True)
-    known = await records.load_snapshot("t1", domain=None, rule_name=RULE)
+        await store.save_profile("t1", company(domain), confirmed=True)
+        await store.save_rule("t1", domain, RULE, icp(domain), confirmed=True)
+    known = await store.load_snapshot("t1", domain=None, rule_name=RULE)
     assert known.profile is not None
     assert known.profile.company["site"]["domain"] == "one.com"
     assert known.rule is not None
@@ -118,24 +111,24 @@ async def test_snapshot_without_domain_has_last_saved_company() -> None:
 
 
 async def test_missing_rule_falls_back_to_last_saved() -> None:
-    await records.save_profile("t1", company(), confirmed=True)
-    await records.save_rule("t1", "acme.com", "Old", icp("x"), confirmed=True)
-    await records.save_rule("t1", "acme.com", "Newer", icp("y"), confirmed=True)
-    known = await records.load_snapshot("t1", domain="acme.com", rule_name="Old")
+    await store.save_profile("t1", company(), confirmed=True)
+    await store.save_rule("t1", "acme.com", "Old", icp("x"), confirmed=True)
+    await store.save_rule("t1", "acme.com", "Newer", icp("y"), confirmed=True)
+    known = await store.load_snapshot("t1", domain="acme.com", rule_name="Old")
     assert known.rule is not None
     assert known.rule.name == "Old"
-    known = await records.load_snapshot("t1", domain="acme.com", rule_name="Missing")
+    known = await store.load_snapshot("t1", domain="acme.com", rule_name="Missing")
     assert known.rule is not None
     assert known.rule.name == "Newer"
 
 
 async def test_tenants_are_isolated() -> None:
-    await records.save_profile("t1", company(), confirmed=True)
-    await records.save_rule("t1", "acme.com", RULE, icp("x"), confirmed=True)
+    await store.save_profile("t1", company(), confirmed=True)
+    await store.save_rule("t1", "acme.com", RULE, icp("x"), confirmed=True)
     of = await discover("t1", company(), icp("x"), found("a", 0.5))
-    assert await records.load_snapshot("t2", domain="acme.com", rule_name=RULE) == Snapshot()
+    assert await store.load_snapshot("t2", domain="acme.com", rule_name=RULE) == Snapshot()
     assert await names("t2", of) == []
-    assert await records.count_candidates("t2", RULE, of) == 0
+    assert await store.count_candidates("t2", RULE, of) == 0
     await discover("t2", company(), icp("x"), found("theirs", 0.9))
     assert await names("t1", of) == ["a"]
 
@@ -145,7 +138,7 @@ async def test_candidates_are_sorted_by_score_then_name() -> None:
     of = await discover("t1", company(), icp("x"), *those)
     assert await names("t1", of) == ["b", "a", "c", "d"]
     assert await names("t1", of, limit=2) == ["b", "a"]
-    [best] = await records.best_candidates("t1", RULE, of, limit=1)
+    [best] = await store.best_candidates("t1", RULE, of, limit=1)
     assert best == found("b", 0.9)
 
 
@@ -154,50 +147,50 @@ async def test_new_discovery_replaces_candidates_but_keeps_details() -> None:
     which = ("t1", RULE, of)
     details = {"emails": ["hello@a.com"]}
     await run(
-        lambda c: records.save_details(c, which, "domain:a.com", details, Score(0.8, {"x": 0.8})),
+        lambda c: store.save_details(c, which, "domain:a.com", details, Score(0.8, {"x": 0.8})),
         "t1",
         write=True,
     )
     assert await names("t1", of) == ["a", "b"]
     await discover("t1", company(), icp("x"), found("a", 0.4), found("c", 0.9))
-    best = await records.best_candidates("t1", RULE, of, limit=10)
+    best = await store.best_candidates("t1", RULE, of, limit=10)
     assert [(each.candidate.name, each.candidate.details) for each in best] == [
         ("c", {}),
         ("a", details),
     ]
-    assert await records.count_candidates("t1", RULE, of) == 2
+    assert await store.count_candidates("t1", RULE, of) == 2
 
 
 async def test_rule_has_its_own_discovery() -> None:
     """Two rules on one site: going back to the first one is no drift."""
-    await records.save_profile("t1", company(), confirmed=True)
+    await store.save_profile("t1", company(), confirmed=True)
     for rule in ("First", "Second"):
-        await records.save_rule("t1", "acme.com", rule, icp(rule), confirmed=True)
+        await store.save_rule("t1", "acme.com", rule, icp(rule), confirmed=True)
         await discover("t1", company(), icp(rule), found(rule, 0.5), rule=rule)
-    known = await records.load_snapshot("t1", domain="acme.com", rule_name="First")
+    known = await store.load_snapshot("t1", domain="acme.com", rule_name="First")
     assert known.discovery is not None
     assert known.discovery.rule_name == "First"
-    seen = signals(known, "First", IcpSettings(), records.now())
+    seen = signals(known, "First", IcpSettings(), store.now())
     assert not seen.rule_drift
     assert seen.changes == ()
     assert decide(seen)["use_cached"]
     # A rule that was never searched with does not borrow the discovery of another one.
-    await records.save_rule("t1", "acme.com", "Third", icp("x"), confirmed=True)
-    known = await records.load_snapshot("t1", domain="acme.com", rule_name="Third")
+    await store.save_rule("t1", "acme.com", "Third", icp("x"), confirmed=True)
+    known = await store.load_snapshot("t1", domain="acme.com", rule_name="Third")
     assert known.discovery is None
-    decided = decide(signals(known, "Third", IcpSettings(), records.now()))
+    decided = decide(signals(known, "Third", IcpSettings(), store.now()))
     assert decided["reason"] == "there are no candidates yet"
 
 
 async def test_versions_are_kept_up_to_a_number() -> None:
     of = ""
-    for number in range(records.VERSIONS + 3):
+    for number in range(store.VERSIONS + 3):
         of = await discover("t1", company(), icp("x"), found(f"c{number}", 0.5))
-    kept = await records.versions("t1", RULE, of)
-    assert [kept[0].number, len(kept)] == [records.VERSIONS + 3, records.VERSIONS]
-    assert [line["name"] for line in kept[0].changes["new"]] == [f"c{records.VERSIONS + 2}"]
-    assert [line["name"] for line in kept[0].changes["gone"]] == [f"c{records.VERSIONS + 1}"]
-    assert await records.versions("t2", RULE, of) == []
+    kept = await store.versions("t1", RULE, of)
+    assert [kept[0].number, len(kept)] == [store.VERSIONS + 3, store.VERSIONS]
+    assert [line["name"] for line in kept[0].changes["new"]] == [f"c{store.VERSIONS + 2}"]
+    assert [line["name"] for line in kept[0].changes["gone"]] == [f"c{store.VERSIONS + 1}"]
+    assert await store.versions("t2", RULE, of) == []
 
 
 async def test_feedback_moves_stored_candidates_and_can_be_taken_back() -> None:
@@ -205,18 +198,18 @@ async def test_feedback_moves_stored_candidates_and_can_be_taken_back() -> None:
     key = ("t1", RULE, of)
     details = {"status": "unreadable"}
     await run(
-        lambda c: records.save_details(c, key, "domain:a.com", details, enriched=False),
+        lambda c: store.save_details(c, key, "domain:a.com", details, enriched=False),
         "t1",
         write=True,
     )
-    tried = await run(lambda c: records.find_candidates(c, key, ["domain:a.com"]), "t1")
+    tried = await run(lambda c: store.find_candidates(c, key, ["domain:a.com"]), "t1")
     await searching.apply_feedback("t1", RULE, of, {"domain:b.com": 1.0, "domain:a.com": -0.5})
-    best = await records.best_candidates("t1", RULE, of, limit=9)
+    best = await store.best_candidates("t1", RULE, of, limit=9)
     assert [(each.candidate.name, each.score.total) for each in best] == [("b", 0.8), ("a", 0.45)]
-    assert await run(lambda c: records.find_candidates(c, key, ["domain:a.com"]), "t1") == tried
+    assert await run(lambda c: store.find_candidates(c, key, ["domain:a.com"]), "t1") == tried
     await searching.apply_feedback("t1", RULE, of, {})
     assert await names("t1", of) == ["a", "b"]
-    best = await records.best_candidates("t1", RULE, of, limit=9)
+    best = await store.best_candidates("t1", RULE, of, limit=9)
     assert [each.score.parts for each in best] == [{"industry": 0.6}, {"industry": 0.5}]
 
 
@@ -229,7 +222,7 @@ async def test_more_evidence_comes_first_among_equal_scores() -> None:
 async def test_empty_discovery_is_stored() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.5))
     await discover("t1", company(), icp("x"))
-    known = await records.load_snapshot("t1", domain="acme.com", rule_name=RULE)
+    known = await store.load_snapshot("t1", domain="acme.com", rule_name=RULE)
     assert known.discovery is not None
     assert known.discovery.candidates == 0
     assert await names("t1", of) == []
@@ -238,10 +231,10 @@ async def test_empty_discovery_is_stored() -> None:
 async def test_adding_candidates_is_idempotent() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.5))
     for _ in range(2):
-        await records.add_candidates("t1", RULE, of, [found("b", 0.6), found("a", 0.5)])
+        await store.add_candidates("t1", RULE, of, [found("b", 0.6), found("a", 0.5)])
         assert await names("t1", of) == ["b", "a"]
-    await records.add_candidates("t1", RULE, of, [])
-    await records.add_candidates("t1", RULE, of, [found("a", 0.1), found("a", 0.7)])
+    await store.add_candidates("t1", RULE, of, [])
+    await store.add_candidates("t1", RULE, of, [found("a", 0.1), found("a", 0.7)])
     assert await names("t1", of) == ["a", "b"]
 
 
@@ -250,23 +243,23 @@ async def test_snapshot_prefers_discovery_of_its_rule() -> None:
     await discover("t1", company("one.com"), icp("y"), found("a", 1.0), rule="Other")
     await discover("t1", company("two.com"), icp("z"))
     for rule, expected in ((RULE, (RULE, 0)), ("Other", ("Other", 1)), ("Missing", ("Other", 1))):
-        known = await records.load_snapshot("t1", domain="one.com", rule_name=rule)
+        known = await store.load_snapshot("t1", domain="one.com", rule_name=rule)
         assert known.discovery is not None
         assert (known.discovery.rule_name, known.discovery.candidates) == expected
 
 
 async def test_asked_for_returns_company_and_icp() -> None:
     of = await discover("t1", company("acme.com"), icp("Hotels"))
-    assert await run(lambda c: records.asked_for(c, ("t1", RULE, of)), "t1") is None
-    await records.save_profile("t1", company("acme.com"), confirmed=True)
-    asked = await run(lambda c: records.asked_for(c, ("t1", RULE, of)), "t1")
+    assert await run(lambda c: store.asked_for(c, ("t1", RULE, of)), "t1") is None
+    await store.save_profile("t1", company("acme.com"), confirmed=True)
+    asked = await run(lambda c: store.asked_for(c, ("t1", RULE, of)), "t1")
     assert asked is not None
     assert asked[0] == company("acme.com")
     assert asked[1]["industries"] == ["hotels"]
 
 
 def test_register_can_be_ingested_again() -> None:
-    shipped = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
+    shipped = ROOT / "my_agent/icp_finder/search/reference/made_up_register.csv"
     for _ in range(2):
         assert register.ingest(shipped, report=print) == register.Ingested(made_up.COUNT, 0)
 
@@ -286,7 +279,7 @@ def of_register(number: int, name: str, code: str, what: str, **more: Any) -> di
         "secondary_activity": "",
         "address": "",
         "postal_code": "",
-        "updated_at": records.now(),
+        "updated_at": store.now(),
     }
     return {**row, **more}
 

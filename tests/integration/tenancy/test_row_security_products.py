@@ -15,9 +15,11 @@ from sqlalchemy import Connection
 from my_agent.chat.documents import index
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import search
-from my_agent.icp_finder import jobs, records, register
-from my_agent.icp_finder.export import latest_scores
+from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.export import latest_scores
+from my_agent.icp_finder.search import register
 from my_agent.tables import tables
 from tests.support import databases, products, unscoped
 from threadhold.tables import SHARED
@@ -47,9 +49,9 @@ async def fill(tenant: str, folder: Path) -> None:
     basis: Any = {"website": domain, "customers": [], "icp": ICP}
     known = Candidate(key="uen:1", name=WORD, source="register", details={"about": WORD})
     found = Scored(known, Score(0.5, {}))
-    await records.save_profile(tenant, {"site": site, "customers": []}, confirmed=True)
-    await records.save_rule(tenant, domain, RULE, ICP, confirmed=True)
-    await records.save_discovery(tenant, RULE, HASH, basis, [found])
+    await store.save_profile(tenant, {"site": site, "customers": []}, confirmed=True)
+    await store.save_rule(tenant, domain, RULE, ICP, confirmed=True)
+    await store.save_discovery(tenant, RULE, HASH, basis, [found])
 
 
 async def documents(tenant: str) -> Any:
@@ -76,20 +78,20 @@ async def scores(tenant: str) -> Any:
 
 
 async def snapshot(tenant: str) -> Any:
-    found = await records.load_snapshot(tenant, domain=f"{WORD}.com", rule_name=RULE)
+    found = await store.load_snapshot(tenant, domain=f"{WORD}.com", rule_name=RULE)
     return None if found == type(found)() else found
 
 
 async def candidates(tenant: str) -> Any:
-    return await records.best_candidates(tenant, RULE, HASH, limit=10)
+    return await store.best_candidates(tenant, RULE, HASH, limit=10)
 
 
 async def versions(tenant: str) -> Any:
-    return await records.versions(tenant, RULE, HASH)
+    return await store.versions(tenant, RULE, HASH)
 
 
 async def details(tenant: str) -> Any:
-    return await records.known_details(tenant, ["uen:1"])
+    return await store.known_details(tenant, ["uen:1"])
 
 
 READERS = [documents, files, companies, scores, snapshot, candidates, versions, details]
@@ -118,8 +120,8 @@ async def test_statements_without_tenant_filter_see_only_their_tenant(filled: st
         assert not any((await found("acm")).values())
         # Other tenants cannot change or delete the rows either.
         assert not await jobs.find("acm", RULE, HASH)
-        assert await records.count_candidates("acm", RULE, HASH) == 0
-        await records.save_discovery(
+        assert await store.count_candidates("acm", RULE, HASH) == 0
+        await store.save_discovery(
             "acm", RULE, HASH, {"website": "x.com", "customers": [], "icp": ICP}, []
         )
         await tables.run(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
 
-from my_agent.icp_finder import discovery
 from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.icp_finder.search import discovery
 
-LOG = "my_agent.icp_finder.discovery"
+LOG = "my_agent.icp_finder.search.discovery"
 
 
 class Engine:

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from my_agent.icp_finder import sites, website
-from my_agent.icp_finder.enriching import contacts
-from my_agent.icp_finder.website import read_page, read_site
+from my_agent.icp_finder import sites
+from my_agent.icp_finder.enrichment.enriching import contacts
+from my_agent.icp_finder.search import website
+from my_agent.icp_finder.search.website import read_page, read_site
 from my_agent.threads import context_key
 from my_agent.web import fetch
 from my_agent.web.fetch import SiteRefused, SiteUnreadable

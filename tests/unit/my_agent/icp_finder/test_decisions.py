@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder.decisions import Signals, decide, signals
-from my_agent.icp_finder.diffs import PARTS, basis
 from my_agent.icp_finder.model import Company, Discovery, Icp, Profile, Rule, Snapshot
+from my_agent.icp_finder.records.decisions import Signals, decide, signals
+from my_agent.icp_finder.records.diffs import PARTS, basis
 from my_agent.icp_finder.settings import IcpSettings
 
 NAMES = [field.name for field in fields(Signals)]

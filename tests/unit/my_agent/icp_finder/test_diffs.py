@@ -5,10 +5,10 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from my_agent.icp_finder.changes import changed_parts, new_customers, next_session
-from my_agent.icp_finder.diffs import PARTS, basis, changed, icp_hash
-from my_agent.icp_finder.message_parser import NO_CONTENT, parse_text
 from my_agent.icp_finder.model import SIZES, Basis, Company, Icp
+from my_agent.icp_finder.reading.changes import changed_parts, new_customers, next_session
+from my_agent.icp_finder.reading.message_parser import NO_CONTENT, parse_text
+from my_agent.icp_finder.records.diffs import PARTS, basis, changed, icp_hash
 from my_agent.icp_finder.state import State
 from my_agent.threads.payloads import HASH_DIGITS
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.decisions import Decisions
 from my_agent.icp_finder.nodes.journey import journey_guard
+from my_agent.icp_finder.records.decisions import Decisions
 from tests.support.icp_state import (
     COMPANY,
     ICP,

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder import prompts, records
-from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.message_parser import NO_CONTENT, parse_text
+from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Company, Icp
 from my_agent.icp_finder.nodes.probe import return_user_probe
+from my_agent.icp_finder.reading.message_parser import NO_CONTENT, parse_text
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.diffs import basis, icp_hash
+from my_agent.icp_finder.records.tables import discoveries, profiles
 from my_agent.icp_finder.state import State
-from my_agent.icp_finder.tables import discoveries, profiles
 from tests.support.icp_state import (
     COMPANY,
     ICP,
@@ -84,7 +85,7 @@ async def test_other_rule_counts_as_drift() -> None:
 async def test_icp_saved_after_search_counts_as_change() -> None:
     await saved()
     changed: Icp = {**ICP, "industries": ["Steel"]}
-    await records.save_rule("acme", "acme.com", RULE, changed, confirmed=True)
+    await store.save_rule("acme", "acme.com", RULE, changed, confirmed=True)
     decisions = updates(await return_user_probe(state("hello"), config()))["decisions"]
     assert decisions["reason"] == "the industries have changed since the last search"
 
@@ -93,9 +94,9 @@ async def test_change_by_a_colleague_is_told_with_its_reason() -> None:
     await saved()
     mine = confirmed("hello", last={"rule_name": RULE, "icp_hash": icp_hash(basis(COMPANY, ICP))})
     changed: Icp = {**ICP, "industries": ["Steel"]}
-    await records.save_rule("acme", "acme.com", RULE, changed, confirmed=True)
+    await store.save_rule("acme", "acme.com", RULE, changed, confirmed=True)
     of = basis(COMPANY, changed)
-    await records.save_discovery("acme", RULE, icp_hash(of), of, [scored("domain:s.com")])
+    await store.save_discovery("acme", RULE, icp_hash(of), of, [scored("domain:s.com")])
     found = updates(await return_user_probe(mine, config()))
     assert found["decisions"] == {
         "use_cached": True,
@@ -115,7 +116,7 @@ async def test_change_by_a_colleague_is_told_with_its_reason() -> None:
 async def test_company_of_thread_or_message_wins_over_last_saved() -> None:
     await saved()
     other: Company = {"site": site("b.com"), "customers": []}
-    await records.save_profile("acme", other, confirmed=False)
+    await store.save_profile("acme", other, confirmed=False)
     of_thread = state("hello", website="https://acme.com")
     assert updates(await return_user_probe(of_thread, config()))["site"] == COMPANY["site"]
     by_name = state("acme.com")
@@ -169,7 +170,7 @@ async def test_new_session_leaves_this_thread_unchanged() -> None:
     assert command.goto == "__end__"
     assert updates(command)["change"] is None
     assert "acme.org" in said(command)
-    snapshot = await records.load_snapshot("acme", domain=None, rule_name=RULE)
+    snapshot = await store.load_snapshot("acme", domain=None, rule_name=RULE)
     assert snapshot.profile is not None
     assert snapshot.profile.company == COMPANY
 
@@ -211,8 +212,8 @@ async def test_continue_with_stored_company_loads_it() -> None:
     await saved()
     known: Company = {**COMPANY, "site": site("acme.org"), "customers": COMPANY["customers"][:5]}
     steel: Icp = {**ICP, "industries": ["Steel"]}
-    await records.save_profile("acme", known, confirmed=True)
-    await records.save_rule("acme", "acme.org", RULE, steel, confirmed=True)
+    await store.save_profile("acme", known, confirmed=True)
+    await store.save_rule("acme", "acme.org", RULE, steel, confirmed=True)
     of_thread = answered("continue", website="https://acme.com")
     found = updates(await return_user_probe(of_thread, config()))
     assert (found["site"], found["icp"]) == (known["site"], steel)

@@ -4,10 +4,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from my_agent.icp_finder import records
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.model import Icp
 from my_agent.icp_finder.nodes.profile import profile_builder
+from my_agent.icp_finder.records import store
 from my_agent.icp_finder.state import State
 from tests.support.icp_state import (
     COMPANY,
@@ -115,7 +115,7 @@ async def test_requested_correction_needs_no_label(web: list[str]) -> None:
 
 async def test_unconfirmed_data_is_saved_at_once(web: list[str]) -> None:
     await build(state("acme.com b.com"))
-    snapshot = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    snapshot = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert snapshot.profile is not None
     assert not snapshot.profile.confirmed
     assert len(snapshot.profile.company["customers"]) == 1
@@ -136,4 +136,4 @@ async def test_confirmed_website_changes_after_consent(web: list[str]) -> None:
     assert found["site"]["domain"] == "acme.org"
     assert found["customers"] == COMPANY["customers"]
     # The company is saved only with the consent to search.
-    assert (await records.load_snapshot("acme", domain="acme.org", rule_name=RULE)).profile is None
+    assert (await store.load_snapshot("acme", domain="acme.org", rule_name=RULE)).profile is None

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder import jobs, prompts, records
-from my_agent.icp_finder.answers import question
+from my_agent.icp_finder import prompts
+from my_agent.icp_finder.enrichment import jobs
+from my_agent.icp_finder.enrichment.jobs import JobError
 from my_agent.icp_finder.graph import graph
-from my_agent.icp_finder.jobs import JobError
 from my_agent.icp_finder.model import Candidate, Failure, Job
 from my_agent.icp_finder.nodes.report import enrich, finalize, progress_report
+from my_agent.icp_finder.reading.answers import question
+from my_agent.icp_finder.records import store
 from tests.support.icp_state import (
     WHICH,
     config,
@@ -50,7 +52,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 async def found_some(count: int) -> None:
     many = [scored(f"domain:{n:02}.com", 1 - n / 100) for n in range(count)]
-    await records.add_candidates("acme", **WHICH, found=many)
+    await store.add_candidates("acme", **WHICH, found=many)
 
 
 async def test_report_shows_best_candidates_and_asks_for_enrichment(

@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder import records, register, searching, website
-from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.discovery import Found
 from my_agent.icp_finder.model import Candidate, Company, Icp, Site
 from my_agent.icp_finder.nodes.search import (
     decide_strategy,
@@ -15,9 +12,13 @@ from my_agent.icp_finder.nodes.search import (
     refresh_icp,
     ssic_fallback,
 )
-from my_agent.icp_finder.register import Ranked
-from my_agent.icp_finder.statements import run
-from my_agent.icp_finder.tables import profiles
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.diffs import basis, icp_hash
+from my_agent.icp_finder.records.statements import run
+from my_agent.icp_finder.records.tables import profiles
+from my_agent.icp_finder.search import register, searching, website
+from my_agent.icp_finder.search.discovery import Found
+from my_agent.icp_finder.search.register import Ranked
 from my_agent.web.fetch import SiteUnreadable
 from tests.support.icp_state import (
     COMPANY,
@@ -38,7 +39,7 @@ from tests.support.icp_state import (
 async def test_without_consent_nothing_is_saved_or_searched_for() -> None:
     command = await normalize(confirmed(consent=False), config())
     assert command.goto == "decide_strategy"
-    assert (await records.load_snapshot("acme", domain=None, rule_name=RULE)).profile is None
+    assert (await store.load_snapshot("acme", domain=None, rule_name=RULE)).profile is None
 
 
 async def test_confirmed_icp_is_saved_normalized() -> None:
@@ -51,7 +52,7 @@ async def test_confirmed_icp_is_saved_normalized() -> None:
     assert command.goto == "refresh_icp"
     icp = updates(command)["icp"]
     assert icp == {**ICP, "industries": ["road freight"], "sizes": ["11-50", "51-200"]}
-    snapshot = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    snapshot = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert snapshot.profile is not None
     assert snapshot.rule is not None
     assert (snapshot.profile.confirmed, snapshot.rule.confirmed, snapshot.rule.icp) == (
@@ -102,7 +103,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 async def shown() -> list[str]:
-    best = await records.best_candidates("acme", **WHICH, limit=10)
+    best = await store.best_candidates("acme", **WHICH, limit=10)
     return sorted(each.candidate.name for each in best)
 
 
@@ -112,7 +113,7 @@ async def test_search_result_is_saved_with_scores(world: World, logged: list[Any
     found = updates(command)
     assert command.goto == "decide_strategy"
     assert (found["discovery_ready"], found["last"], found["reported"]) == (True, WHICH, None)
-    [best] = await records.best_candidates("acme", **WHICH, limit=10)
+    [best] = await store.best_candidates("acme", **WHICH, limit=10)
     assert best.candidate.name == "A"
     assert best.score.total == pytest.approx(sum(best.score.parts.values()), abs=1e-3)
     assert [line["candidates"] for line in logged if line["action"] == "icp_refreshed"] == [1]
@@ -125,8 +126,8 @@ async def test_failed_search_keeps_candidates_and_enrichment(world: World) -> No
     await refresh_icp(confirmed(found=WHICH), config())
     details = {"status": "read", "emails": ["a@a.com"]}
     key = ("acme", RULE, WHICH["icp_hash"])
-    await run(lambda c: records.save_details(c, key, "domain:A.com", details), "acme", write=True)
-    before = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    await run(lambda c: store.save_details(c, key, "domain:A.com", details), "acme", write=True)
+    before = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     world.web, world.register = Found("failed"), Ranked("empty", ["49"])
     command = await refresh_icp(confirmed(found=WHICH, reported=WHICH), config())
     [said] = updates(command)["notes"]
@@ -136,9 +137,9 @@ async def test_failed_search_keeps_candidates_and_enrichment(world: World) -> No
     # The list that the user has seen is not shown as a new one.
     assert "reported" not in updates(command)
     assert await shown() == ["A", "B"]
-    best = await records.best_candidates("acme", **WHICH, limit=10)
+    best = await store.best_candidates("acme", **WHICH, limit=10)
     assert {each.candidate.name: dict(each.candidate.details) for each in best}["A"] == details
-    after = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    after = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert after.discovery == before.discovery
 
 
@@ -165,7 +166,7 @@ async def test_reasons_for_no_candidates_are_told_apart(
     assert sentence in said
     # The discovery that the thread works with stays.
     assert "last" not in updates(command)
-    snapshot = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    snapshot = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert snapshot.discovery is None
 
 
@@ -184,7 +185,7 @@ async def test_repeated_search_says_what_is_new_gone_and_changed(
     world.web = Found("found", [first, world.web.candidates[1]])
     notes = updates(await refresh_icp(confirmed(found=WHICH), config()))["notes"]
     assert "1 company has another score: B 88% → " in notes[-1]
-    numbers = [each.number for each in await records.versions("acme", **WHICH)]
+    numbers = [each.number for each in await store.versions("acme", **WHICH)]
     assert numbers == [4, 3, 2, 1]
 
 
@@ -193,13 +194,13 @@ async def test_candidate_that_returns_has_its_enrichment(world: World) -> None:
     await refresh_icp(confirmed(found=WHICH), config())
     key = ("acme", RULE, WHICH["icp_hash"])
     details = {"status": "read", "website": "https://a.com", "size": "11-50"}
-    await run(lambda c: records.save_details(c, key, "domain:A.com", details), "acme", write=True)
+    await run(lambda c: store.save_details(c, key, "domain:A.com", details), "acme", write=True)
     world.has("B")
     await refresh_icp(confirmed(found=WHICH), config())
     assert await shown() == ["B"]
     world.has("A", "B")
     await refresh_icp(confirmed(found=WHICH), config())
-    [best, _] = await records.best_candidates("acme", **WHICH, limit=10)
+    [best, _] = await store.best_candidates("acme", **WHICH, limit=10)
     # The score knows the website that enrichment has found.
     assert (best.candidate.name, best.candidate.details) == ("A", details)
     assert best.score.parts["website"] > 0
@@ -208,13 +209,13 @@ async def test_candidate_that_returns_has_its_enrichment(world: World) -> None:
 async def test_web_without_answer_keeps_its_candidates_next_to_the_registers(world: World) -> None:
     world.has("A")
     await refresh_icp(confirmed(found=WHICH), config())
-    before = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    before = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     world.web = Found("failed")
     world.register = Ranked("found", ["49"], [scored("uen:1")])
     notes = updates(await refresh_icp(confirmed(found=WHICH), config()))["notes"]
     assert "could not be asked" in notes[0]
     assert await shown() == ["A", "uen:1"]
-    after = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    after = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert before.discovery is not None
     assert after.discovery is not None
     # The search is as old as the last answer of the web.
@@ -251,10 +252,10 @@ async def test_stale_profile_is_read_again(
         "New words",
         "" if down else "New words",
     ]
-    snapshot = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    snapshot = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert snapshot.profile is not None
     assert snapshot.profile.company["site"]["about"] == "New words"
-    assert records.now() - snapshot.profile.updated_at < timedelta(days=1)
+    assert store.now() - snapshot.profile.updated_at < timedelta(days=1)
 
 
 async def test_profile_that_cannot_be_read_stays_stale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,9 +268,9 @@ async def test_profile_that_cannot_be_read_stays_stale(monkeypatch: pytest.Monke
     found = updates(await normalize(confirmed(consent=True), config()))
     assert "as old as before" in found["notes"][0]
     assert found["site"] == COMPANY["site"]
-    snapshot = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
+    snapshot = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert snapshot.profile is not None
-    assert records.now() - snapshot.profile.updated_at > timedelta(days=14)
+    assert store.now() - snapshot.profile.updated_at > timedelta(days=14)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,7 @@ async def test_profile_that_cannot_be_read_stays_stale(monkeypatch: pytest.Monke
 async def test_few_candidates_fall_back_to_register(
     count: int, goto: str, logged: list[Any]
 ) -> None:
-    await records.add_candidates(
+    await store.add_candidates(
         "acme", **WHICH, found=[scored(f"domain:{n}.com") for n in range(count)]
     )
     assert (await decide_strategy(confirmed(found=WHICH), config())).goto == goto
@@ -293,7 +294,7 @@ async def test_outdated_candidates_do_not_fall_back_to_register() -> None:
 async def test_register_is_searched_by_ssic_codes(
     monkeypatch: pytest.MonkeyPatch, logged: list[Any]
 ) -> None:
-    await records.add_candidates("acme", **WHICH, found=[scored("uen:1")])
+    await store.add_candidates("acme", **WHICH, found=[scored("uen:1")])
     asked: dict[str, Any] = {}
 
     async def rank(tenant_id: str, company: Company, icp: Icp, **options: Any) -> Ranked:
@@ -304,7 +305,7 @@ async def test_register_is_searched_by_ssic_codes(
     found = await ssic_fallback(confirmed(found=WHICH), config())
     assert (asked["tenant"], asked["limit"], asked["without"]) == ("acme", 49, ["uen:1"])
     assert "the register added 1 company" in str(found["notes"])
-    assert await records.count_candidates("acme", **WHICH) == 2
+    assert await store.count_candidates("acme", **WHICH) == 2
     assert [line["action"] for line in logged] == ["ssic_fallback"]
 
 

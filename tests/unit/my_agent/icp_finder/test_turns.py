@@ -2,11 +2,11 @@
 
 import pytest
 
-from my_agent.icp_finder import edits, turns
-from my_agent.icp_finder.changes import unclear_site
-from my_agent.icp_finder.message_parser import parse_text
 from my_agent.icp_finder.model import Icp
-from my_agent.icp_finder.turns import Situation
+from my_agent.icp_finder.reading import edits, turns
+from my_agent.icp_finder.reading.changes import unclear_site
+from my_agent.icp_finder.reading.message_parser import parse_text
+from my_agent.icp_finder.reading.turns import Situation
 from tests.support.icp_state import COMPANY, state
 
 PROFILE: Icp = {

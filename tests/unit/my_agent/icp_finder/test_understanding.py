@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from my_agent.icp_finder.model import Company
-from my_agent.icp_finder.understanding import ModelUnusableError, by_answer, by_model, by_words
+from my_agent.icp_finder.search.proposing import ModelUnusableError, by_answer, by_model, by_words
 from tests.support.openai_replies import Failure, Reply, say, say_json
 from tests.support.openai_server import OpenAIServer
 

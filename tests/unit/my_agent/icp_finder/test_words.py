@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from my_agent.icp_finder import answers
-from my_agent.icp_finder.answers import OPTIONS, Kind, parse, question, reply_text
-from my_agent.icp_finder.message_parser import clean, fields, has_content, parse_reply, parse_text
+from my_agent.icp_finder.reading import answers
+from my_agent.icp_finder.reading.answers import OPTIONS, Kind, parse, question, reply_text
+from my_agent.icp_finder.reading.message_parser import (
+    clean,
+    fields,
+    has_content,
+    parse_reply,
+    parse_text,
+)
 from my_agent.icp_finder.sites import domain, mentions, websites
 from my_agent.web.websites import readable
 

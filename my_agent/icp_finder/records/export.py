@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from my_agent.icp_finder.records import BEST, DiscoveryKey, with_scores
-from my_agent.icp_finder.scoring import WEIGHTS
-from my_agent.icp_finder.statements import run
-from my_agent.icp_finder.tables import candidates, discoveries, scores
+from my_agent.icp_finder.records.statements import run
+from my_agent.icp_finder.records.store import BEST, DiscoveryKey, with_scores
+from my_agent.icp_finder.records.tables import candidates, discoveries, scores
+from my_agent.icp_finder.search.scoring import WEIGHTS
 
 COLUMNS = (
     *("company", "rule", "rank", "name", "uen", "website", "region", "industry", "ssic", "score"),

@@ -5,10 +5,10 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.diffs import basis, changed, icp_hash
-from my_agent.icp_finder.message_parser import ParsedMessage, merge_icp
 from my_agent.icp_finder.model import Site, Snapshot
 from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.reading.message_parser import ParsedMessage, merge_icp
+from my_agent.icp_finder.records.diffs import basis, changed, icp_hash
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
 from my_agent.web.websites import readable

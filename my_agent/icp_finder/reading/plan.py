@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.changes import new_website, replaces_all
-from my_agent.icp_finder.message_parser import ParsedMessage
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.reading.changes import new_website, replaces_all
+from my_agent.icp_finder.reading.message_parser import ParsedMessage
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
 

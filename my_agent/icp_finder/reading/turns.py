@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder import answers, edits, vocabulary
-from my_agent.icp_finder.answers import Kind
-from my_agent.icp_finder.message_parser import ParsedMessage, has_content, parse_text
 from my_agent.icp_finder.model import Icp
+from my_agent.icp_finder.reading import answers, edits, vocabulary
+from my_agent.icp_finder.reading.answers import Kind
+from my_agent.icp_finder.reading.message_parser import ParsedMessage, has_content, parse_text
+from my_agent.icp_finder.reading.vocabulary import NUMBERS, ORDINALS
 from my_agent.icp_finder.sites import domain, mentions
-from my_agent.icp_finder.vocabulary import NUMBERS, ORDINALS
 
 Class = Literal["answer", "change", "question", "feedback", "talk", "unclear"]
 Topic = Literal[

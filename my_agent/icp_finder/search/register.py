@@ -17,12 +17,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, union
 
-from my_agent.icp_finder import company_names, likeness, ssic
 from my_agent.icp_finder.model import Candidate, Company, Icp, RegisterAnswer, Scored
-from my_agent.icp_finder.records import now
-from my_agent.icp_finder.scoring import SECONDARY, WEIGHTS, around_singapore, score
-from my_agent.icp_finder.statements import run, upsert
-from my_agent.icp_finder.tables import companies
+from my_agent.icp_finder.records.statements import run, upsert
+from my_agent.icp_finder.records.store import now
+from my_agent.icp_finder.records.tables import companies
+from my_agent.icp_finder.search import company_names, likeness, ssic
+from my_agent.icp_finder.search.scoring import SECONDARY, WEIGHTS, around_singapore, score
 from my_agent.tables import tables
 from threadhold.tables import SHARED
 

@@ -7,8 +7,9 @@ from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder import ssic, vocabulary
 from my_agent.icp_finder.model import SIZES, Icp
+from my_agent.icp_finder.reading import vocabulary
+from my_agent.icp_finder.search import ssic
 from my_agent.icp_finder.sites import Mention, distinct, mentions, websites
 
 Wish = Literal["enrich", "rerun"]

@@ -28,8 +28,8 @@ from my_agent.icp_finder.model import (
     Sources,
     Version,
 )
-from my_agent.icp_finder.statements import run, upsert
-from my_agent.icp_finder.tables import (
+from my_agent.icp_finder.records.statements import run, upsert
+from my_agent.icp_finder.records.tables import (
     candidates,
     discoveries,
     discovery_versions,

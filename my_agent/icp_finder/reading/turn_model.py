@@ -13,11 +13,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from my_agent.icp_finder import answers, prompts, turns, vocabulary
+from my_agent.icp_finder import prompts
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.message_parser import NO_CONTENT, ParsedMessage, clean, has_content
+from my_agent.icp_finder.reading import answers, turns, vocabulary
+from my_agent.icp_finder.reading.message_parser import NO_CONTENT, ParsedMessage, clean, has_content
+from my_agent.icp_finder.reading.turns import Reading, Situation
 from my_agent.icp_finder.sites import websites
-from my_agent.icp_finder.turns import Reading, Situation
 from my_agent.models import requested_model
 from my_agent.offline import OfflineChatModel
 

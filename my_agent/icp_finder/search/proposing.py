@@ -9,10 +9,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field
 
-from my_agent.icp_finder import prompts, ssic
-from my_agent.icp_finder.message_parser import clean, parse_values
+from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Company, Icp, Site
-from my_agent.icp_finder.places import COUNTRIES
+from my_agent.icp_finder.reading.message_parser import clean, parse_values
+from my_agent.icp_finder.search import ssic
+from my_agent.icp_finder.search.places import COUNTRIES
 from my_agent.models import requested_model
 from my_agent.offline import OfflineChatModel
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from my_agent.icp_finder import likeness, records, register
-from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.discovery import discover
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored, Sources, Version
-from my_agent.icp_finder.scoring import score, text_of, with_feedback
+from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.diffs import basis, icp_hash
+from my_agent.icp_finder.search import likeness, register
+from my_agent.icp_finder.search.discovery import discover
+from my_agent.icp_finder.search.scoring import score, text_of, with_feedback
 from my_agent.icp_finder.settings import IcpSettings
 
 # The most candidates that a discovery has; settings allow 1100.
@@ -76,10 +77,10 @@ async def search(
     everything = [*found, *given.found]
     version = None
     if everything:
-        version = await records.save_discovery(
+        version = await store.save_discovery(
             tenant_id, rule_name, icp_hash(of), of, everything, sources=sources
         )
-    kept = await records.count_candidates(tenant_id, rule_name, icp_hash(of))
+    kept = await store.count_candidates(tenant_id, rule_name, icp_hash(of))
     return Outcome(sources, given.codes, version, kept, len(given.found))
 
 
@@ -101,7 +102,7 @@ async def scored(
     """
     if not candidates:
         return []
-    details = await records.known_details(tenant_id, [each.key for each in candidates])
+    details = await store.known_details(tenant_id, [each.key for each in candidates])
     known = [replace(each, details=details.get(each.key, each.details)) for each in candidates]
 
     def rate() -> list[Scored]:
@@ -130,19 +131,19 @@ async def apply_feedback(
         feedback: what the users think of companies, from -1 to 1, by key; those without an entry
             lose the feedback that they had.
     """
-    found = await records.best_candidates(tenant_id, rule_name, icp_hash, limit=MOST)
+    found = await store.best_candidates(tenant_id, rule_name, icp_hash, limit=MOST)
     moved = [
         Scored(each.candidate, with_feedback(each.score, feedback.get(each.candidate.key, 0.0)))
         for each in found
     ]
     changed = [new for new, old in zip(moved, found, strict=True) if new.score != old.score]
-    await records.add_candidates(tenant_id, rule_name, icp_hash, changed)
+    await store.add_candidates(tenant_id, rule_name, icp_hash, changed)
 
 
 async def _known_of_register(
     tenant_id: str, rule_name: str, of: str
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return what is known of the register's companies that an earlier search has found."""
-    best = await records.best_candidates(tenant_id, rule_name, of, limit=MOST)
+    best = await store.best_candidates(tenant_id, rule_name, of, limit=MOST)
     keys = [each.candidate.key for each in best if each.candidate.source == "register"]
-    return await records.known_details(tenant_id, keys)
+    return await store.known_details(tenant_id, keys)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from my_agent.icp_finder import ssic
 from my_agent.icp_finder.model import Candidate, Company, Evidence, Icp, Score
+from my_agent.icp_finder.search import ssic
 
 WEIGHTS = {
     "industry": 0.35,

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder.diffs import basis, changed
 from my_agent.icp_finder.model import Snapshot
+from my_agent.icp_finder.records.diffs import basis, changed
 from my_agent.icp_finder.settings import IcpSettings
 
 

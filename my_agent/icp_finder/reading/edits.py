@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from my_agent.icp_finder import ssic, vocabulary
-from my_agent.icp_finder.message_parser import clean, fields, merge_icp, parse_values
 from my_agent.icp_finder.model import Icp
-from my_agent.icp_finder.places import is_place
+from my_agent.icp_finder.reading import vocabulary
+from my_agent.icp_finder.reading.message_parser import clean, fields, merge_icp, parse_values
+from my_agent.icp_finder.search import ssic
+from my_agent.icp_finder.search.places import is_place
 from my_agent.icp_finder.sites import mentions
 
 FIELDS = ("industries", "sizes", "regions", "keywords")

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from my_agent.icp_finder import website
 from my_agent.icp_finder.model import Company, Site
+from my_agent.icp_finder.search import website
 from my_agent.web.fetch import SiteError
 
 

@@ -19,11 +19,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 from sqlalchemy import Connection, Row, insert, select, update
 
-from my_agent.icp_finder import background, likeness
-from my_agent.icp_finder.background import JobError
-from my_agent.icp_finder.enriching import enrich
+from my_agent.icp_finder.enrichment import background
+from my_agent.icp_finder.enrichment.background import JobError
+from my_agent.icp_finder.enrichment.enriching import enrich
 from my_agent.icp_finder.model import Candidate, Company, Failure, Icp, Job
-from my_agent.icp_finder.records import (
+from my_agent.icp_finder.records.statements import run
+from my_agent.icp_finder.records.store import (
     DiscoveryKey,
     asked_for,
     candidate,
@@ -32,9 +33,9 @@ from my_agent.icp_finder.records import (
     save_details,
     stored_feedback,
 )
-from my_agent.icp_finder.scoring import FEEDBACK, score, text_of
-from my_agent.icp_finder.statements import run
-from my_agent.icp_finder.tables import jobs
+from my_agent.icp_finder.records.tables import jobs
+from my_agent.icp_finder.search import likeness
+from my_agent.icp_finder.search.scoring import FEEDBACK, score, text_of
 from my_agent.user import User, caller
 from threadhold.tables import lock
 

@@ -4,10 +4,10 @@ import asyncio
 import re
 from typing import Any
 
-from my_agent.icp_finder import discovery, website
 from my_agent.icp_finder.model import SIZES, Candidate
-from my_agent.icp_finder.scoring import website_of
-from my_agent.icp_finder.website import Page
+from my_agent.icp_finder.search import discovery, website
+from my_agent.icp_finder.search.scoring import website_of
+from my_agent.icp_finder.search.website import Page
 from my_agent.web.fetch import SiteError, SiteUnreadable
 
 MAX_CONTACTS = 5

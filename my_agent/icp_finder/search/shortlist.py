@@ -5,9 +5,10 @@ A candidate's number is its place in the list that the user saw last, also while
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from my_agent.icp_finder import prompts, scoring
-from my_agent.icp_finder.feedback import Feedback
+from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Scored
+from my_agent.icp_finder.records.feedback import Feedback
+from my_agent.icp_finder.search import scoring
 from my_agent.web.websites import readable
 
 # Most candidates of a discovery that a conversation is about, and of one page.

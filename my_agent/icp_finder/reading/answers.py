@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder import vocabulary
-from my_agent.icp_finder.vocabulary import FILLERS, NO, UNSURE, YES, YES_PHRASES
+from my_agent.icp_finder.reading import vocabulary
+from my_agent.icp_finder.reading.vocabulary import FILLERS, NO, UNSURE, YES, YES_PHRASES
 
 Kind = Literal["confirm_icp", "context_change", "rerun", "enrich", "domain"]
 

@@ -1,0 +1,1 @@
+"""Enrichment: read more about candidates, at once or in a background job."""

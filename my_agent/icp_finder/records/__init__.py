@@ -1,0 +1,1 @@
+"""Records: what is stored of a tenant."""

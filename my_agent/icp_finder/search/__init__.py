@@ -1,0 +1,1 @@
+"""Search and scoring: find companies, and rate how well they fit."""
