@@ -31,6 +31,7 @@ Action = Literal[
     "job_queued",
     "job_merged",
     "job_refused",
+    "started_over",
     "finished",
 ]
 

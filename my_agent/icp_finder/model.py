@@ -7,7 +7,7 @@ dataclasses.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -48,12 +48,14 @@ class Icp(TypedDict):
         sizes: ranges of `SIZES`.
         regions: countries or cities.
         keywords: words that the website of such a customer contains.
+        exclusions: industries, regions and words of companies that are never wanted.
     """
 
     industries: list[str]
     sizes: list[str]
     regions: list[str]
     keywords: list[str]
+    exclusions: NotRequired[list[str]]
 
 
 SIZES = ("1-10", "11-50", "51-200", "201-500", "501-1000", "1001+")

@@ -7,9 +7,8 @@ from langgraph.graph import add_messages
 from typing_extensions import TypedDict
 
 from my_agent.icp_finder.model import Icp, Site
-from my_agent.icp_finder.reading.answers import Kind, Question
-from my_agent.icp_finder.reading.message_parser import ParsedMessage
-from my_agent.icp_finder.reading.turns import Turn
+from my_agent.icp_finder.reading.heard import Heard
+from my_agent.icp_finder.reading.questions import Kind, Question
 from my_agent.icp_finder.records.decisions import Decisions
 
 Asked = Literal["website", "customers", "industries", "icp"]
@@ -75,6 +74,26 @@ class Enrichment(TypedDict):
     queued: int
 
 
+class Undo(TypedDict):
+    """A change that can be taken back, and how things were before it.
+
+    Attributes:
+        what: whether it changed the profile, or feedback.
+        site: the company's website before.
+        customers: its customers before.
+        icp: its profile before.
+        confirmed: whether they were confirmed.
+        said: verdict and reason of each candidate before; None: there was none.
+    """
+
+    what: Literal["profile", "feedback"]
+    site: Site | None
+    customers: list[Site]
+    icp: Icp | None
+    confirmed: bool
+    said: dict[str, list[str] | None]
+
+
 class State(Input, total=False):
     """The stored state of a thread.
 
@@ -90,15 +109,17 @@ class State(Input, total=False):
         customers: websites of its customers; five when complete.
         icp: the ideal customer profile, once proposed.
         confirmed: whether the user has confirmed company and ICP.
-        heard: the parsed messages of the run; used by the first node that can apply them.
-        turn: what the message of the run does.
+        heard: what the messages of the run say, checked by code.
         seeded: whether `heard` comes from the payload that the thread was created with.
         change: pending change of the confirmed company or ICP, until the user has chosen.
         answer: the answered question; cleared by the node that asked it.
         asking: the question that waits for a choice.
         waiting: the question that waited when a message came that does not answer it.
         asked: the item that was asked for last, if it is not a choice.
-        unclear: whether the last reply answered nothing.
+        enough: whether the user has said that there are no more customers.
+        fresh: whether the user has started over, and has named no company since.
+        without_model: whether the model has just given no reading, so that it is said once.
+        undo: the changes that can be taken back, the last one at the end.
         reply: the answer to an interrupt, until it is read.
         notes: sentences for the next answer.
         declined: reason of the search that the user has declined.
@@ -123,15 +144,17 @@ class State(Input, total=False):
     customers: list[Site]
     icp: Icp | None
     confirmed: bool
-    heard: ParsedMessage
-    turn: Turn
+    heard: Heard
     seeded: bool
-    change: ParsedMessage | None
+    change: Heard | None
     answer: Answer | None
     asking: Question | None
     waiting: Question | None
     asked: Asked | None
-    unclear: bool
+    enough: bool
+    fresh: bool
+    without_model: bool
+    undo: list[Undo]
     reply: Any
     notes: list[str]
     declined: str | None

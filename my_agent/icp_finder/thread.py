@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import LangGraphError
 
-from my_agent.icp_finder.reading.answers import Question
+from my_agent.icp_finder.reading.questions import Question
 from my_agent.keys import WAITING_QUESTIONS
 from my_agent.threads.policy_status import PolicyStatus
 

@@ -64,6 +64,21 @@ async def state(thread_id: str, run_id: str) -> Literal["under way", "over", "un
     return "under way" if run["status"] in UNDER_WAY else "over"
 
 
+async def cancel(thread_id: str, run_id: str) -> bool:
+    """Cancel a run, and return whether the server took the request.
+
+    Args:
+        thread_id: the thread of the run.
+        run_id: the run.
+    """
+    try:
+        await _client().runs.cancel(thread_id, run_id)
+    except (httpx.HTTPError, JobError):
+        # The run is over, belongs to another user, or there is no server.
+        return False
+    return True
+
+
 def _client() -> "LangGraphClient":
     # Without a URL the SDK calls the server in this process. If none is loaded, it would load one.
     if "langgraph_api.server" not in sys.modules:

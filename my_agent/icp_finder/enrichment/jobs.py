@@ -39,7 +39,7 @@ from my_agent.icp_finder.search.scoring import FEEDBACK, score, text_of
 from my_agent.user import User, caller
 from threadhold.tables import lock
 
-__all__ = ["JobError", "enqueue", "enrich_now", "find"]
+__all__ = ["JobError", "enqueue", "enrich_now", "find", "stop"]
 
 # Websites that are read concurrently while the user waits.
 MAX_CONCURRENT = 5
@@ -140,6 +140,28 @@ async def enqueue(
         raise
     await run(_updating(row, run_id=run_id), row.tenant_id, write=True)
     return _job(row, created=True)
+
+
+async def stop(tenant_id: str, rule_name: str, icp_hash: str) -> bool:
+    """Stop the job of a rule and an ICP, and return whether one was under way.
+
+    What is enriched stays enriched. The next request goes on with the rest.
+
+    Args:
+        tenant_id: the tenant.
+        rule_name: the rule.
+        icp_hash: hash of the ICP.
+    """
+    discovery_key = (tenant_id, rule_name, icp_hash)
+    row = await run(lambda connection: _find(connection, discovery_key), tenant_id)
+    if row is None or row.status not in ("queued", "running"):
+        return False
+    if row.run_id is not None:
+        await background.cancel(row.thread_id, row.run_id)
+    # Also if the run does not answer: its next step finds the job with another thread.
+    end = _updating(row, status="cancelled", thread_id=str(uuid4()), run_id=None)
+    await run(end, tenant_id, write=True)
+    return True
 
 
 # --- steps of the background run ---------------------------------------------

@@ -1,4 +1,4 @@
-"""Node `converse`: answer side questions, store feedback, and return to the waiting question."""
+"""Node `converse`: do what a message asks for and costs nothing, and answer its questions."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,20 +13,22 @@ from my_agent.icp_finder import prompts
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
-from my_agent.icp_finder.prompts import CUSTOMERS
-from my_agent.icp_finder.reading.turns import Turn, turn
+from my_agent.icp_finder.nodes.undoing import take_back, with_feedback
+from my_agent.icp_finder.reading.commands import FEEDBACK
+from my_agent.icp_finder.reading.heard import Order, has_data, nothing
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Feedback, Verdict
 from my_agent.icp_finder.search import scoring, searching, shortlist
 from my_agent.icp_finder.search.website import read_site
 from my_agent.icp_finder.sites import domain
-from my_agent.icp_finder.state import State
+from my_agent.icp_finder.state import State, Undo
 from my_agent.user import caller
 from my_agent.web.fetch import SiteError
 
-Exit = Literal["choose", "journey_guard", "__end__"]
+Exit = Literal["choose", "profile_builder", "journey_guard", "return_user_probe", "__end__"]
 
 _VERDICTS: dict[str, Verdict] = {"reject": "rejected", "keep": "kept", "like": "liked"}
+_TALK = {"greeting": prompts.GREETING, "thanks": prompts.THANKS, "bye": prompts.BYE, "early": ""}
 
 
 @dataclass
@@ -41,6 +43,7 @@ class Table:
         shown: the candidates without the rejected ones, in the order of the feedback.
         view: keys of the candidates, as the user saw them numbered.
         page: number of candidates that have been shown.
+        undo: the changes that can be taken back.
         replies: the sentences of the answer.
     """
 
@@ -51,46 +54,56 @@ class Table:
     shown: list[Scored]
     view: list[str]
     page: int
+    undo: list[Undo]
     replies: list[str] = field(default_factory=list)
+
+    def named(self, order: Order) -> list[Scored]:
+        """Return the candidates of an order."""
+        known = {each.candidate.key: each for each in self.found}
+        return [known[key] for key in order["keys"] or [] if key in known]
 
 
 async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
-    """Answer a message that is no answer to a question and changes no data of the company.
+    """Do the orders of a message that are sure. Nothing is searched or enriched here.
 
-    Nothing is searched or enriched here. A question that waits is asked again, with the same id.
+    A question that waits is asked again, with the same id.
     """
     table = await _table(state, caller(config).tenant_id)
-    read = state.get("turn") or turn("talk", "chatter")
-    if read["kind"] == "feedback":
-        await _feedback(state, table, read)
-    elif read["kind"] == "question":
-        await _question(state, table, read)
-    elif (sentence := _TALK.get(read["topic"])) is not None:
-        table.replies.append(sentence)
-    update: dict[str, Any] = {"view": table.view, "page": table.page, "answer": None}
-    notes = [*state.get("notes", []), *table.replies]
+    heard, taken_back = state.get("heard", nothing()), False
+    for order in (each for each in heard["orders"] if each["sure"]):
+        if order["name"] == "undo":
+            taken_back = await _undo(state, table) or taken_back
+        else:
+            await _do(state, table, order)
+    update: dict[str, Any] = {"view": table.view, "page": table.page, "undo": table.undo}
+    left = [each for each in heard["orders"] if not each["sure"]]
+    update["heard"] = {**heard, "orders": left}
+    notes = [*state.get("notes", []), *filter(None, table.replies)]
+    if taken_back:
+        # What is stored has changed, so it is looked at again.
+        return Command(
+            goto="return_user_probe",
+            update={**update, "notes": notes, "answer": None, "change": None},
+        )
+    goes_on = has_data(heard) or heard["wish"] or heard["stray"] or left or state.get("answer")
+    if goes_on or state.get("change"):
+        return Command(goto="profile_builder", update={**update, "notes": notes})
     waiting = state.get("waiting")
     if waiting is not None:
         text = "\n\n".join([*notes, prompts.SHORT[waiting["kind"]]])
         again = {"asking": waiting, "waiting": None, "notes": [], "messages": [AIMessage(text)]}
         return Command(goto="choose", update={**update, **again})
     if _continues(state):
-        return Command(goto="journey_guard", update={**update, "notes": notes})
+        return Command(goto="profile_builder", update={**update, "notes": notes})
     said = {"messages": [AIMessage("\n\n".join(notes) or prompts.HELP)], "notes": []}
     return Command(goto="__end__", update={**update, **said})
 
 
-_TALK = {
-    "greeting": prompts.GREETING,
-    "thanks": prompts.THANKS,
-    "bye": prompts.BYE,
-    "chatter": prompts.CHATTER,
-}
-
-
 def _continues(state: State) -> bool:
     """Return whether there is something to ask after the answer: missing data, or a search."""
-    if not state.get("confirmed") or len(state.get("customers", [])) < CUSTOMERS:
+    if not state.get("confirmed"):
+        return True
+    if any(each["words"] == "greeting" for each in state.get("heard", nothing())["orders"]):
         return True
     decisions = state["decisions"]
     return decisions["rerun_icp"] and state.get("declined") != decisions["reason"]
@@ -102,42 +115,60 @@ async def _table(state: State, tenant_id: str) -> Table:
     found = (
         [] if last is None else await store.best_candidates(tenant_id, **last, limit=shortlist.MOST)
     )
-    said = await feedback.feedback_of(tenant_id, last["rule_name"] if last else rule_name)
+    rule_name = last["rule_name"] if last else rule_name
+    said = await feedback.feedback_of(tenant_id, rule_name)
     shown = feedback.ranked(found, said)
     view = state.get("view") or [each.candidate.key for each in shown]
-    rule_name = last["rule_name"] if last else rule_name
-    return Table(tenant_id, rule_name, found, said, shown, view, state.get("page", 0))
+    undo = list(state.get("undo") or [])
+    return Table(tenant_id, rule_name, found, said, shown, view, state.get("page", 0), undo)
 
 
-# --- questions ---------------------------------------------------------------
-
-
-async def _question(state: State, table: Table, read: Turn) -> None:
-    topic, site, icp = read["topic"], state.get("site"), state.get("icp")
-    waiting = state.get("waiting")
-    help_ = prompts.HELP if state.get("confirmed") else prompts.HELP_START
-    if topic == "question":
-        kind = waiting["kind"] if waiting else None
-        table.replies.append(prompts.ABOUT_QUESTION[kind] if kind else help_)
-    elif topic == "profile" and site is not None:
-        table.replies.append(prompts.about_profile(site, state.get("customers", []), icp))
-    elif topic == "status":
+async def _do(state: State, table: Table, order: Order) -> None:
+    name, words = order["name"], order["words"]
+    if name in FEEDBACK:
+        await _feedback(state, table, order)
+    elif name == "candidate":
+        await _add(state, table, words)
+    elif name == "stop":
+        await _stop(state, table)
+    elif name == "whats_new":
+        await _news(state, table)
+    elif name == "progress":
         await _status(state, table)
-    elif topic == "rejected":
-        lines = [
-            (each.name, each.reason) for each in table.said.values() if each.verdict == "rejected"
-        ]
-        table.replies.append(prompts.rejections(lines))
-    elif topic == "show":
-        _show(table, read["words"])
-    elif topic == "more":
+    elif name in ("show", "filter"):
+        _show(table, order)
+    elif name == "more":
         _more(table)
-    elif topic == "explain":
-        _explain(state, table, read)
-    elif topic == "other":
-        table.replies += [prompts.CANNOT, help_]
+    elif name in ("explain", "tell", "dispute"):
+        _explain(table, order)
+    elif name == "talk":
+        table.replies.append(_TALK.get(words, prompts.CHATTER))
     else:
+        await _answer(state, table, name, words)
+
+
+async def _answer(state: State, table: Table, name: str, words: str) -> None:
+    """Answer a question from what is stored, or from what the product says about itself."""
+    site, icp, waiting = state.get("site"), state.get("icp"), state.get("waiting")
+    help_ = prompts.HELP if state.get("confirmed") else prompts.HELP_START
+    if name == "help":
         table.replies.append(help_)
+    elif name == "export":
+        table.replies.append(prompts.EXPORT if table.found else prompts.NOTHING_YET)
+    elif name == "rejected":
+        lines = [(e.name, e.reason) for e in table.said.values() if e.verdict == "rejected"]
+        table.replies.append(prompts.rejections(lines))
+    elif name == "profile" or words in ("profile", "regions", "industries", "sizes"):
+        known = prompts.about_profile(site, state.get("customers", []), icp) if site else help_
+        table.replies.append(known)
+    elif words == "progress" and state.get("last"):
+        await _status(state, table)
+    elif (answer := prompts.ABOUT.get(words)) is not None:
+        table.replies.append(answer)
+    elif waiting is not None:
+        table.replies.append(prompts.ABOUT_QUESTION[waiting["kind"]])
+    else:
+        table.replies += [prompts.CANNOT, help_]
 
 
 async def _status(state: State, table: Table) -> None:
@@ -146,8 +177,38 @@ async def _status(state: State, table: Table) -> None:
     table.replies.append(prompts.NO_JOB if job is None else prompts.progress(job))
 
 
-def _show(table: Table, words: str) -> None:
-    """Show the first page of the list, filtered by some words."""
+async def _stop(state: State, table: Table) -> None:
+    last = state.get("last")
+    stopped = last is not None and await jobs.stop(table.tenant_id, **last)
+    table.replies.append(prompts.STOPPED if stopped else prompts.NO_JOB)
+
+
+async def _news(state: State, table: Table) -> None:
+    """Say what the last search has changed."""
+    last = state.get("last")
+    versions = [] if last is None else await store.versions(table.tenant_id, **last)
+    if not versions:
+        table.replies.append(prompts.NOTHING_YET)
+    elif versions[0].number == 1:
+        table.replies.append(prompts.FIRST_SEARCH)
+    else:
+        table.replies.append(prompts.news(versions[0]))
+
+
+def _show(table: Table, order: Order) -> None:
+    """Show the first page of the list, filtered by some words, or the named candidates."""
+    if order["keys"]:
+        named = set(order["keys"])
+        places = [at for at, key in enumerate(table.view, 1) if key in named]
+        lines = [
+            f"{at}. {prompts.line(each)}"
+            for at in places
+            for each in table.found
+            if each.candidate.key == table.view[at - 1]
+        ]
+        table.replies.append("\n".join(lines) or prompts.NOTHING_YET)
+        return
+    words = order["words"]
     found = shortlist.filtered(words, table.shown) if words else table.shown
     if not table.found:
         table.replies.append(prompts.NOTHING_YET)
@@ -175,69 +236,47 @@ def _page(table: Table, found: Sequence[Scored], start: int, words: str) -> None
     table.page = min(start + shortlist.PAGE, len(found))
 
 
-def _explain(state: State, table: Table, read: Turn) -> None:
-    """Explain each named candidate; say so if a company is none."""
-    named = _named(table, read)
-    if state.get("site") is None or state.get("icp") is None or not named:
-        table.replies.append(_unknown(state, table, read))
+def _explain(table: Table, order: Order) -> None:
+    """Explain each named candidate."""
+    named = table.named(order)
+    if not named:
+        which = prompts.numbers_unknown(len(table.view)) if table.found else prompts.NOTHING_YET
+        table.replies.append(prompts.DISPUTED if order["name"] == "dispute" else which)
         return
     places = {key: at for at, key in enumerate(table.view, 1)}
     for each in named[: shortlist.PAGE]:
         place = places.get(each.candidate.key, 0)
         table.replies.append(shortlist.explained(each, place, table.said))
+    if order["name"] == "dispute":
+        table.replies.append(prompts.DISPUTED)
 
 
-def _unknown(state: State, table: Table, read: Turn) -> str:
-    """Return the sentence about a company or number that is not in the list."""
-    site = state.get("site")
-    if name := read["name"]:
-        if site is not None and name == site["domain"]:
-            return prompts.own_or_customer(name, own=True)
-        if name in [each["domain"] for each in state.get("customers", [])]:
-            return prompts.own_or_customer(name, own=False)
-        return prompts.not_listed(name)
-    return prompts.numbers_unknown(len(table.view)) if table.found else prompts.NOTHING_YET
-
-
-def _named(table: Table, read: Turn) -> list[Scored]:
-    """Return the candidates that a message names by number, name or domain."""
-    by_number = shortlist.by_number(read["numbers"], table.view, table.found)
-    return by_number or shortlist.by_name(read["name"], table.found)[:1]
-
-
-# --- feedback ----------------------------------------------------------------
-
-
-async def _feedback(state: State, table: Table, read: Turn) -> None:
+async def _feedback(state: State, table: Table, order: Order) -> None:
     """Store what the user says about candidates."""
-    topic = read["topic"]
-    if topic == "candidate":
-        await _add(state, table, read["name"])
-        return
-    named = _named(table, read)
-    if topic == "restore":
-        named = [each for each in named if each.candidate.key in table.said]
-    if not named:
-        unknown = prompts.NOT_SAID if topic == "restore" else _unknown(state, table, read)
-        table.replies.append(unknown)
-        return
-    names = [each.candidate.name for each in named]
+    named, topic, last = table.named(order), order["name"], state.get("last")
     keys = [each.candidate.key for each in named]
-    log_action("feedback", state.get("thread_id"), verdict=topic, candidates=len(named))
+    if topic == "restore":
+        keys = [key for key in order["keys"] or [] if key in table.said]
+    if not keys:
+        empty = prompts.numbers_unknown(len(table.view)) if table.found else prompts.NOTHING_YET
+        table.replies.append(prompts.NOT_SAID if topic == "restore" and order["keys"] else empty)
+        return
+    names = (
+        [table.said[key].name for key in keys]
+        if topic == "restore"
+        else [e.candidate.name for e in named]
+    )
+    log_action("feedback", state.get("thread_id"), verdict=topic, candidates=len(keys))
+    table.undo = with_feedback({**state, "undo": table.undo}, keys, table.said)
     if topic == "restore":
         await feedback.forget(table.tenant_id, table.rule_name, keys)
         table.replies.append(prompts.noted("restored", names, ""))
     else:
         verdict = _VERDICTS[topic]
-        await feedback.save(table.tenant_id, table.rule_name, verdict, named, read["words"])
-        table.replies.append(prompts.noted(verdict, names, read["words"]))
-    table.said = await feedback.feedback_of(table.tenant_id, table.rule_name)
-    if (last := state.get("last")) is not None:
-        # Exports and background jobs read the stored scores.
-        said = feedback.weights(table.said)
-        await searching.apply_feedback(table.tenant_id, **last, feedback=said)
-    table.shown = feedback.ranked(table.found, table.said)
-    if topic == "like":
+        await feedback.save(table.tenant_id, table.rule_name, verdict, named, order["words"])
+        table.replies.append(prompts.noted(verdict, names, order["words"]))
+    await _feedback_changed(state, table)
+    if topic == "like" and last is not None:
         others = [each for each in table.shown if each.candidate.key not in keys]
         alike = [(max(feedback.likeness(each, one) for one in named), each) for each in others]
         close = [each for how, each in sorted(alike, key=lambda pair: -pair[0]) if how > 0]
@@ -246,6 +285,29 @@ async def _feedback(state: State, table: Table, read: Turn) -> None:
         if close:
             table.view = [each.candidate.key for each in close]
             table.page = min(shortlist.PAGE, len(close))
+
+
+async def _feedback_changed(state: State, table: Table) -> None:
+    table.said = await feedback.feedback_of(table.tenant_id, table.rule_name)
+    if (last := state.get("last")) is not None:
+        # Exports and background jobs read the stored scores.
+        said = feedback.weights(table.said)
+        await searching.apply_feedback(table.tenant_id, **last, feedback=said)
+    table.shown = feedback.ranked(table.found, table.said)
+
+
+async def _undo(state: State, table: Table) -> bool:
+    """Take back the last change, and return whether it was one of the profile."""
+    if not table.undo:
+        table.replies.append(prompts.NOTHING_TO_UNDO)
+        return False
+    last = table.undo.pop()
+    found = {each.candidate.key: each for each in table.found}
+    what = await take_back(table.tenant_id, table.rule_name, last, found)
+    table.replies.append(prompts.undone(what, last["icp"]))
+    if what == "feedback":
+        await _feedback_changed(state, table)
+    return what == "profile"
 
 
 async def _add(state: State, table: Table, name: str) -> None:

@@ -9,32 +9,26 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from my_agent import parsing
-from my_agent.icp_finder import prompts, thread
+from my_agent import asking as model_calls
+from my_agent.icp_finder import prompts, thread, values
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
-from my_agent.icp_finder.reading import turn_model, turns
-from my_agent.icp_finder.reading.answers import Question, parse, reply_text
-from my_agent.icp_finder.reading.message_parser import (
-    MAX_TEXT,
-    NO_CONTENT,
-    ParsedMessage,
-    combine,
-    has_content,
-    merge_icp,
-    parse_reply,
-)
-from my_agent.icp_finder.reading.turns import Reading, Situation
+from my_agent.icp_finder.reading import by_model, certain
+from my_agent.icp_finder.reading.applying import Applied, apply
+from my_agent.icp_finder.reading.heard import Heard, combined, from_form, has_data, nothing, order
+from my_agent.icp_finder.reading.questions import AGREED, Question, pressed, reply_text
+from my_agent.icp_finder.reading.situation import Situation
+from my_agent.icp_finder.records import feedback, store
+from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import domain, websites
 from my_agent.icp_finder.state import State
+from my_agent.understanding.acts import Reading
+from my_agent.understanding.names import Listed
 from my_agent.user import caller
 
-# Characters of a message that is read in the server's process: a pattern that takes the square of them
-# takes a millisecond. Longer messages are read by a worker.
-SHORT = 500
-# Seconds that the rules may take for a longer message.
-SECONDS = 10.0
+# Characters of the new messages that count.
+MAX_TEXT = 20_000
 
 
 async def ingest(
@@ -42,8 +36,8 @@ async def ingest(
 ) -> Command[Literal["return_user_probe", "__end__"]]:
     """Read the new messages or the answer to an interrupt.
 
-    A message that arrives while a question waits is parsed as its answer, if possible. In a locked
-    or archived thread, the user gets a fixed answer and nothing is read.
+    A press is taken as it is. A message is read by the configured model, or by the small reader, and
+    code decides what its acts do. In a locked or archived thread, the user gets a fixed answer.
 
     Raises:
         NoTenantError: the user belongs to no tenant.
@@ -54,130 +48,172 @@ async def ingest(
     about = await thread.metadata(config)
     if thread.is_read_only(about):
         log_action("read_only", thread_id, status=about.get("status"))
-        answer = {"messages": [AIMessage(prompts.READ_ONLY)]}
-        return Command(goto="__end__", update=answer)
+        return Command(goto="__end__", update={"messages": [AIMessage(prompts.READ_ONLY)]})
     # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
-    # Run in a thread: the first call reads the public suffix list.
-    reading = await _by_rules(state)
-    if not reading.certain:
-        text, situation = _new_text(state["messages"]), _situation(state)
-        reading = await turn_model.read(
-            text, situation, reading, model=context.model, thread_id=thread_id
-        )
-    is_early = thread.is_early(config, state.get("asking"))
-    update = {
+    applied, without_model = await _read(state, config, context.model)
+    update = _update(state, about, applied, thread.is_early(config, state.get("asking")))
+    said_before = state.get("without_model", False)
+    if without_model and not said_before:
+        update["notes"] = [without_model, *update["notes"]]
+    update |= {
         "tenant_id": user.tenant_id,
         "thread_id": thread_id,
         "rule_name": _text(about.get("rule_name")) or IcpSettings.from_environment().icp_rule_name,
         "consent": False,
         "reply": None,
         "asking": None,
-        **await asyncio.to_thread(_applied, state, about, reading, is_early),
+        "without_model": bool(without_model),
     }
-    turn = update["turn"]
-    log_action("turn", thread_id, kind=turn["kind"], topic=turn["topic"], by=turn["by"])
+    heard = update["heard"]
+    does = [each["name"] for each in heard["orders"]] + (
+        [heard["wish"]["name"]] if heard["wish"] else []
+    )
+    log_action("turn", thread_id, by=heard["by"], does=does, unheard=len(heard["unheard"]))
     return Command(goto="return_user_probe", update=update)
 
 
-async def _by_rules(state: State) -> Reading:
-    """Read the message, or the structured answer to an interrupt, by rules."""
-    told = await asyncio.to_thread(_told, state)
-    if isinstance(told, Reading):
-        return told
-    if len(told) <= SHORT:
-        return await asyncio.to_thread(turns.read, told, _situation(state))
-    try:
-        return await parsing.run(turns.read, told, _situation(state), seconds=SECONDS)
-    except parsing.Unreadable:
-        return Reading(turns.turn("unclear"), {**NO_CONTENT, "text": told}, certain=False)
-
-
-def _told(state: State) -> Reading | str:
-    """Return what a structured answer says, or the text of the message."""
+async def _read(state: State, config: RunnableConfig, model: str | None) -> tuple[Applied, str]:
+    """Read the answer to a question, or the new messages; and say why the model did not."""
     reply, asking = state.get("reply"), state.get("asking")
-    if isinstance(reply, Mapping) or (reply is not None and not isinstance(reply, str)):
-        parsed = parse_reply(reply) if isinstance(reply, Mapping) else NO_CONTENT
-        chosen = parse(asking["kind"], reply) if asking else None
-        if chosen == "change" and has_content(parsed):
-            # The reply already contains the change.
-            chosen = None
-        if chosen is not None:
-            return Reading(turns.turn("answer"), parsed, choice=chosen)
-        if has_content(parsed):
-            return Reading(turns.turn("change"), parsed)
-        return reply_text(reply)
-    return _new_text(state["messages"]) if reply is None else reply[:MAX_TEXT]
+    if reply is not None and not isinstance(reply, str):
+        form = from_form(reply) if isinstance(reply, Mapping) else nothing()
+        chosen = pressed(asking["kind"], reply) if asking else None
+        if chosen is not None and not (chosen == "change" and has_data(form)):
+            return Applied({**nothing(), "by": "press"}, chosen), ""
+        if has_data(form):
+            return Applied(form), ""
+        reply = reply_text(reply)
+    text = (_new_text(state["messages"]) if reply is None else reply)[:MAX_TEXT]
+    if asking is not None and (chosen := pressed(asking["kind"], text)) is not None:
+        return Applied({**nothing(), "by": "press"}, chosen), ""
+    situation = await _situation(state, config)
+    if not text.strip():
+        return Applied(nothing()), ""
+    found = await by_model.read(text, situation, model=model, config=config)
+    if isinstance(found, Reading):
+        return await asyncio.to_thread(apply, situation, text, found, "model"), ""
+    # In a thread: the first call reads the public suffix list.
+    small = await asyncio.to_thread(certain.read, text, situation)
+    applied = await asyncio.to_thread(apply, situation, text, small, "code")
+    if isinstance(found, model_calls.Failed):
+        log_action("model_fallback", thread.thread_id(config), problem=found.kind, what="turn")
+        return applied, prompts.without_reader(found.said)
+    return applied, ""
 
 
-def _situation(state: State) -> Situation:
+async def _situation(state: State, config: RunnableConfig) -> Situation:
     """Return what a message is read against."""
-    asking, site, waiting = state.get("asking"), state.get("site"), state.get("change")
-    customers, icp = state.get("customers", []), state.get("icp")
-    if icp is not None and waiting is not None:
-        icp = merge_icp(icp, waiting["icp"])
-    names = [name for each in state.get("candidates", []) for name in _named(each)]
+    asking, site, change = state.get("asking"), state.get("site"), state.get("change")
+    icp = state.get("icp")
+    if icp is not None and change is not None:
+        icp = values.merged(icp, change["icp"])
+    asked = state.get("asked")
+    if asking is None and asked is None and site is None:
+        # A first message that is only a website names the company.
+        asked = "website"
+    enrichment = state.get("enrichment")
     return Situation(
-        asking=asking["kind"] if asking else None,
-        asked=state.get("asked"),
+        asking=asking,
+        asked=asked,
+        website=site["domain"] if site else "",
+        customers=[each["domain"] for each in state.get("customers", [])],
         icp=icp,
-        names=names,
-        known=frozenset(each["domain"] for each in [*([site] if site else []), *customers]),
+        listed=await _listed(state, caller(config).tenant_id),
         confirmed=bool(state.get("confirmed")),
+        running=bool(enrichment and enrichment["job"]),
     )
 
 
-def _named(shown: Mapping[str, Any]) -> list[str]:
-    website = shown.get("website")
-    return [str(shown.get("name") or ""), *([domain(website)] if website else [])]
+async def _listed(state: State, tenant_id: str) -> list[Listed]:
+    """Return the candidates that can be named: all of the last search, and those with feedback."""
+    last = state.get("last")
+    if last is None:
+        return []
+    found = await store.best_candidates(tenant_id, **last, limit=shortlist.MOST)
+    said = await feedback.feedback_of(tenant_id, last["rule_name"])
+    places = {key: at for at, key in enumerate(state.get("view") or [], 1)}
+    listed = {
+        each.candidate.key: Listed(
+            each.candidate.key,
+            each.candidate.name,
+            places.get(each.candidate.key, 0),
+            domain(each.candidate.website) if each.candidate.website else shortlist.domain_of(each),
+        )
+        for each in found
+    }
+    for key, given in said.items():
+        listed.setdefault(key, Listed(key, given.name))
+    return sorted(listed.values(), key=lambda each: (not each.number, each.number))
 
 
-def _applied(
-    state: State, about: Mapping[str, Any], reading: Reading, is_early: bool
+def _update(
+    state: State, about: Mapping[str, Any], applied: Applied, is_early: bool
 ) -> dict[str, Any]:
-    """Return the update for a reading: the data in it and the option that it chooses."""
-    asking, parsed, turn = state.get("asking"), reading.parsed, reading.turn
-    choice = None if is_early else reading.choice
-    if is_early and reading.choice is not None:
+    """Return the update for what was read."""
+    asking, heard, choice = state.get("asking"), applied.heard, applied.choice
+    if is_early and choice is not None:
         # A second click: the message was sent before the question was asked.
-        turn = turns.turn("talk", "early")
-    notes = [prompts.not_in_profile(reading.missing)] if reading.missing else []
-    if asking and asking["kind"] == "domain" and choice is not None:
-        turn, parsed, notes = _role(choice, asking, parsed)
-    is_new = has_content(parsed)
+        choice, heard = None, {**heard, "orders": [order("talk", words="early")]}
+    notes = list(heard["notes"])
+    if asking is not None and choice is not None:
+        heard, more = _answered(asking, choice, heard)
+        notes += more
+    if heard["unheard"]:
+        notes.append(prompts.unheard(heard["unheard"]))
+    if applied.unsure:
+        notes.append(prompts.UNSURE)
+    is_new = has_data(heard)
     seed = about.get("payload") if state.get("site") is None else None
     if isinstance(seed, Mapping):
         # The payload that the thread was created with comes before its first message.
-        parsed = combine({**parse_reply(seed), "website": None}, parsed)
+        heard = combined({**from_form(seed), "website": None}, heard)
+    label = None if state.get("fresh") else next(iter(websites(_text(about.get("website")))), None)
     answered = asking is not None and choice is not None
-    is_side = turn["kind"] in ("question", "feedback", "talk")
-    is_unclear = asking is not None and not answered and not is_new and not is_side
     return {
-        "website": next(iter(websites(_text(about.get("website")))), None),
-        "heard": parsed,
-        "turn": turn,
+        "website": label,
+        "heard": heard,
         "notes": notes,
         "seeded": not is_new and (isinstance(seed, Mapping) or state.get("seeded", False)),
-        "answer": {"kind": asking["kind"], "value": choice} if asking and answered else None,
+        "answer": {"kind": asking["kind"], "value": choice} if asking and choice else None,
         # A question that was not answered is asked again.
         "waiting": asking if asking and not answered and not is_new else None,
-        "unclear": is_unclear and not reading.missing,
+        "enough": heard["enough"] or state.get("enough", False),
     }
 
 
-def _role(
-    choice: str, asking: Question, parsed: ParsedMessage
-) -> tuple[turns.Turn, ParsedMessage, list[str]]:
+def _answered(asking: Question, choice: str, heard: Heard) -> tuple[Heard, list[str]]:
+    """Return what the chosen option adds to a message, and sentences about it."""
+    kind, details = asking["kind"], asking["details"]
+    if kind == "domain":
+        return _role(choice, str(details.get("website")), heard)
+    if kind == "enrich" and choice == AGREED["enrich"]:
+        return {**heard, "wish": order("enrich", details.get("keys"))}, []
+    if kind == "offer":
+        if choice != AGREED["offer"]:
+            return heard, [prompts.KEPT]
+        offered = [
+            order(str(each["name"]), each["keys"], str(each["words"]))
+            for each in details.get("orders", [])
+        ]
+        return {**heard, "orders": [*heard["orders"], *offered]}, []
+    if choice in ("cancel", "keep") and kind in ("start_over", "new_session"):
+        return heard, [prompts.KEPT]
+    return heard, []
+
+
+def _role(choice: str, website: str, heard: Heard) -> tuple[Heard, list[str]]:
     """Return what the answer to the question about a website does."""
-    website = str(asking["details"].get("website"))
     if choice == "ours":
-        return turns.turn("change"), {**parsed, "website": website, "sites": []}, []
+        return {**heard, "website": website}, []
     if choice == "customer":
-        return turns.turn("change"), {**parsed, "sites": [website], "customers": True}, []
+        return {**heard, "customers": [*heard["customers"], website]}, []
     if choice == "candidate":
-        name = domain(website)
-        return turns.turn("feedback", "candidate", name=name), {**NO_CONTENT}, []
-    return turns.turn("talk", "noted"), {**NO_CONTENT}, [prompts.MENTIONED]
+        return {
+            **heard,
+            "orders": [*heard["orders"], order("candidate", words=domain(website))],
+        }, []
+    return heard, [prompts.MENTIONED]
 
 
 def _new_text(messages: list[AnyMessage]) -> str:
@@ -187,7 +223,7 @@ def _new_text(messages: list[AnyMessage]) -> str:
         if not isinstance(message, HumanMessage):
             break
         new.append(str(message.text))
-    return "\n".join(reversed(new))[:MAX_TEXT]
+    return "\n".join(reversed(new))
 
 
 def _text(value: Any) -> str:

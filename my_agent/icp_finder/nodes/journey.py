@@ -3,12 +3,16 @@
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, interrupt
 
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.nodes.changes import changed_parts, difference, next_session
+from my_agent.icp_finder.nodes.undoing import profile_of
 from my_agent.icp_finder.prompts import CUSTOMERS
-from my_agent.icp_finder.reading.answers import (
+from my_agent.icp_finder.reading.heard import Order, nothing
+from my_agent.icp_finder.reading.questions import (
     Kind,
     Question,
     names_other,
@@ -16,28 +20,41 @@ from my_agent.icp_finder.reading.answers import (
     reply_text,
     same,
 )
-from my_agent.icp_finder.reading.message_parser import NO_CONTENT, has_content
+from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions
+from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import Asked, State
+from my_agent.user import caller
 
 Exit = Literal["normalize", "choose", "__end__"]
 
 
-async def journey_guard(state: State) -> Command[Exit]:
+async def journey_guard(state: State, config: RunnableConfig) -> Command[Exit]:
     """Ask for the next missing item, or route to the search.
 
     If the stored candidates are sufficient, discovery is ready. Otherwise the user has to agree to
     a new search.
     """
+    if _chosen(state, "start_over") == "start_over":
+        return await _start_over(state, config)
+    if _chosen(state, "new_session") == "new":
+        session = next_session(state, nothing())
+        return _say(state, [prompts.new_session(session["website"])], asked=None)
+    if (asking := _asked_first(state)) is not None:
+        return _ask(state, asking)
     missing = _missing(state)
     if missing is not None:
         return _request(state, *missing)
     if not state.get("confirmed"):
         return _confirm(state)
-    decisions = state["decisions"]
-    turn, wish = state.get("turn"), state.get("heard", NO_CONTENT)["wish"]
-    limited = turn is not None and bool(turn["first"] or turn["numbers"] or turn["name"])
-    answers_it = _chosen(state, "enrich") is not None or (wish == "enrich" and limited)
+    return _routed(state)
+
+
+def _routed(state: State) -> Command[Exit]:
+    """Route a confirmed company to the search, or to the candidates that there are."""
+    decisions, wish = state["decisions"], state.get("heard", nothing())["wish"]
+    name = wish["name"] if wish else ""
+    answers_it = _chosen(state, "enrich") is not None or name == "enrich"
     if answers_it and state.get("last"):
         # The answer is about the candidates that were shown, so they must not be replaced by a new
         # search.
@@ -45,9 +62,8 @@ async def journey_guard(state: State) -> Command[Exit]:
     wanted: Decisions = {"use_cached": False, "rerun_icp": True, "reason": prompts.ASKED_FOR}
     if _chosen(state, "rerun") == "rerun" and not decisions["rerun_icp"]:
         return _search(state, wanted)
-    if wish == "rerun" and not state.get("consent"):
-        is_sure = turn is None or turn["sure"]
-        return _search(state, wanted) if is_sure else _rerun(state, wanted)
+    if wish is not None and name == "search" and not state.get("consent"):
+        return _search(state, wanted) if wish["sure"] else _rerun(state, wanted)
     if decisions["rerun_icp"]:
         return _rerun(state, decisions)
     if decisions["use_cached"]:
@@ -69,12 +85,51 @@ async def choose(state: State) -> Command[Literal["ingest", "choose"]]:
     return Command(goto="ingest", update={"reply": reply, "messages": [message]})
 
 
+def _asked_first(state: State) -> Question | None:
+    """Return the question that a message raises: about a change, a website, or something it wishes."""
+    heard, change = state.get("heard", nothing()), state.get("change")
+    if change is not None and (parts := changed_parts(state, change)):
+        session = next_session(state, change)
+        return question(
+            "context_change",
+            prompts.context_change(difference(state, change)),
+            changed=list(parts),
+            website=session["website"],
+            new_session=session["request"],
+        )
+    if (website := heard["stray"]) is not None:
+        name = domain(website)
+        log_action("domain_asked", state.get("thread_id"), site=name)
+        return question("domain", prompts.whose(name), website=website, domain=name)
+    wish = heard["wish"]["name"] if heard["wish"] else ""
+    site = state.get("site")
+    if wish == "start_over" and site is not None:
+        return question("start_over", prompts.start_over(site, state.get("icp")))
+    if wish == "new_session" and site is not None:
+        request = next_session(state, nothing())["request"]
+        return question("new_session", prompts.NEW_SESSION, new_session=request)
+    unsure = [each for each in heard["orders"] if not each["sure"]]
+    return question("offer", _offer(state, unsure), orders=unsure) if unsure else None
+
+
+def _offer(state: State, orders: list[Order]) -> str:
+    """Describe orders that were understood, but that the words do not give for sure."""
+    known = {each["key"]: each["name"] for each in state.get("candidates", [])}
+    told = []
+    for each in orders:
+        keys = each["keys"] or []
+        told.append(
+            prompts.offered(each["name"], [known.get(key, key.partition(":")[2]) for key in keys])
+        )
+    return prompts.offer(told)
+
+
 def _missing(state: State) -> tuple[Asked, str] | None:
     """Return the next missing item and the question for it, or None."""
     site, customers, icp = state.get("site"), state.get("customers", []), state.get("icp")
     if site is None:
         return "website", prompts.ASK_WEBSITE
-    if len(customers) < CUSTOMERS:
+    if len(customers) < CUSTOMERS and not (state.get("enough") or state.get("confirmed")):
         return "customers", prompts.ask_customers(customers)
     if icp is None or not icp["industries"]:
         return "industries", prompts.ASK_INDUSTRIES
@@ -84,12 +139,22 @@ def _missing(state: State) -> tuple[Asked, str] | None:
 def _request(state: State, what: Asked, words: str) -> Command[Exit]:
     """Ask for something that the user types rather than chooses."""
     log_action("journey_asked", state.get("thread_id"), what=what)
-    parsed = state.get("heard", NO_CONTENT)
-    is_data = state.get("turn", {}).get("kind") not in ("question", "feedback", "talk")
-    is_again = state.get("asked") == what and not has_content(parsed)
-    again = is_again and is_data and parsed["text"].strip()
-    lead = [prompts.NO_WEBSITE] if again and what in ("website", "customers") else []
-    return _say(state, [*lead, words], asked=what)
+    return _say(state, [words], asked=what)
+
+
+async def _start_over(state: State, config: RunnableConfig) -> Command[Exit]:
+    """Forget company and profile; the change can be taken back."""
+    site = state.get("site")
+    if site is not None:
+        await store.forget(caller(config).tenant_id, site["domain"])
+    log_action("started_over", state.get("thread_id"))
+    gone: dict[str, Any] = dict.fromkeys(("site", "icp", "last", "found", "reported", "enrichment"))
+    update = {**gone, "customers": [], "candidates": [], "view": [], "page": 0, "confirmed": False}
+    undo = [*(state.get("undo") or []), profile_of(state)]
+    more = {"fresh": True, "enough": False, "undo": undo, "declined": None}
+    return _say(
+        state, [prompts.STARTED_OVER, prompts.ASK_WEBSITE], asked="website", **update, **more
+    )
 
 
 def _confirm(state: State) -> Command[Exit]:
@@ -145,7 +210,7 @@ def _cached(state: State, reason: str, **update: Any) -> Command[Exit]:
 
 def _question_closed() -> dict[str, Any]:
     """Return the update that removes the waiting question."""
-    return {"asking": None, "asked": None, "unclear": False, "change": None}
+    return {"asking": None, "asked": None, "change": None}
 
 
 def _chosen(state: State, kind: Kind) -> str | None:
@@ -163,8 +228,7 @@ def _say(state: State, words: list[str], *, asked: Asked | None, **update: Any) 
 def _ask(state: State, asking: Question) -> Command[Exit]:
     """Ask in the conversation and wait for the answer."""
     asking = same(asking, state.get("waiting"))
-    lead = [prompts.UNCLEAR] if state.get("unclear") else []
-    text = "\n\n".join([*state.get("notes", []), *lead, asking["question"]])
+    text = "\n\n".join([*state.get("notes", []), asking["question"]])
     update = {
         "messages": [AIMessage(text)],
         "notes": [],

@@ -11,8 +11,8 @@ from my_agent.icp_finder import prompts
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Scored
-from my_agent.icp_finder.reading.answers import question, same
-from my_agent.icp_finder.reading.message_parser import NO_CONTENT
+from my_agent.icp_finder.reading.heard import nothing
+from my_agent.icp_finder.reading.questions import question, same
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
@@ -32,13 +32,12 @@ async def progress_report(
         notes.append(prompts.NO_CANDIDATES)
         return Command(goto="finalize", update={"candidates": [], "notes": notes})
     update: dict[str, object] = {"candidates": [_shown(each) for each in best], "reported": found}
-    turn, is_new = state.get("turn"), state.get("reported") != found
-    greets = turn is not None and turn["topic"] == "greeting"
+    heard, is_new = state.get("heard", nothing()), state.get("reported") != found
+    greets = any(each["words"] == "greeting" for each in heard["orders"])
     answer = state.get("answer")
     chosen = answer["value"] if answer and answer["kind"] == "enrich" else None
-    wishes = state.get("heard", NO_CONTENT)["wish"] == "enrich"
-    is_sure = turn is None or turn["sure"]
-    if chosen == "enrich" or (wishes and is_sure):
+    wish = heard["wish"] if heard["wish"] and heard["wish"]["name"] == "enrich" else None
+    if wish is not None and wish["sure"]:
         return Command(goto="enrich", update={**update, "answer": None})
     job = await jobs.find(tenant_id, **found)
     if is_new or greets:
@@ -47,19 +46,24 @@ async def progress_report(
         update |= {"view": [each.candidate.key for each in best], "page": len(shown)}
     if job is not None:
         notes.append(prompts.progress(job))
-    if job is not None and job.status not in prompts.ENDED and not wishes:
+    if job is not None and job.status not in prompts.ENDED and wish is None:
         return Command(goto="finalize", update={**update, "notes": notes})
     if chosen == "later":
         notes.append(prompts.NOT_ENRICHED)
         return Command(goto="finalize", update={**update, "notes": notes, "answer": None})
     waiting = state.get("waiting")
     waits = waiting is not None and waiting["kind"] == "enrich"
-    if not (is_new or wishes or waits):
+    if not (is_new or wish or waits):
         return Command(goto="finalize", update={**update, "notes": notes})
-    if state.get("unclear"):
-        notes.append(prompts.UNCLEAR)
-    words = prompts.ask_enrichment(len(best), settings.run_now_limit, settings.run_later_limit)
-    asking = same(question("enrich", words, candidates=len(best)), waiting)
+    if wish is not None and wish["keys"]:
+        names = {each.candidate.key: each.candidate.name for each in best}
+        words = prompts.ask_these([names.get(key, key) for key in wish["keys"]])
+        asking = question("enrich", words, candidates=len(wish["keys"]), keys=wish["keys"])
+    elif waits and waiting is not None and wish is None:
+        words, asking = waiting["question"], waiting
+    else:
+        words = prompts.ask_enrichment(len(best), settings.run_now_limit, settings.run_later_limit)
+        asking = same(question("enrich", words, candidates=len(best)), waiting)
     update |= {"asking": asking, "notes": [], "messages": [AIMessage("\n\n".join([*notes, words]))]}
     return Command(goto="choose", update=update)
 
@@ -75,15 +79,10 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     found, settings = state.get("found"), IcpSettings.from_environment()
     if found is None:
         raise ValueError("There is nothing to enrich: no candidates have been found")
-    keys = [each["key"] for each in state.get("candidates", [])]
-    only = _only(state, keys)
-    if only == []:
-        notes = [*state.get("notes", []), prompts.numbers_unknown(len(keys))]
-        return {"notes": notes}
+    wish = state.get("heard", nothing())["wish"]
+    # Those that the user has named, and no others; or the best.
+    keys = (wish["keys"] if wish else None) or [e["key"] for e in state.get("candidates", [])]
     now, later = keys[: settings.run_now_limit], keys[settings.run_now_limit :]
-    if only is not None:
-        # The user has named these, and no others.
-        now, later = only[: settings.run_now_limit], []
     done = await jobs.enrich_now(caller(config).tenant_id, **found, keys=now)
     read = [each.key for each in done if each.details.get("status") == "read"]
     failed = [each.key for each in done if each.key not in read]
@@ -98,27 +97,6 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     best = await _best(caller(config).tenant_id, found, settings.wanted)
     shown = [_shown(each) for each in best]
     return {"enrichment": enrichment, "notes": notes, "candidates": shown}
-
-
-def _only(state: State, keys: Sequence[str]) -> list[str] | None:
-    """Return the candidates that the user has limited the enrichment to; None: no limit."""
-    turn = state.get("turn")
-    if turn is None or turn["kind"] == "answer":
-        return None
-    view = state.get("view") or list(keys)
-    if turn["first"]:
-        return view[: turn["first"]]
-    if turn["numbers"]:
-        return [view[number - 1] for number in turn["numbers"] if number <= len(view)]
-    if not turn["name"]:
-        return None
-    wanted = turn["name"].casefold()
-    shown = state.get("candidates", [])
-    return [
-        each["key"]
-        for each in shown
-        if wanted in (each["name"].casefold(), each["key"].removeprefix("domain:"))
-    ][:1]
 
 
 async def _best(tenant_id: str, found: Found, limit: int) -> list[Scored]:
@@ -148,15 +126,9 @@ async def _enqueue(
 
 async def finalize(state: State) -> State:
     """Send the remaining notes."""
-    lead = prompts.UNCLEAR if _is_unclear(state) else prompts.UNCHANGED
-    notes = state.get("notes", []) or [lead, prompts.HELP]
+    notes = state.get("notes", []) or [prompts.UNCHANGED, prompts.HELP]
     log_action("finished", state.get("thread_id"), candidates=len(state.get("candidates", [])))
     return {"messages": [AIMessage("\n\n".join(notes))], "notes": [], "consent": False}
-
-
-def _is_unclear(state: State) -> bool:
-    turn = state.get("turn")
-    return turn is not None and turn["kind"] == "unclear"
 
 
 def _shown(scored: Scored) -> Shown:

@@ -5,10 +5,9 @@ from typing import Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp
-from my_agent.icp_finder.reading.message_parser import clean
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.decisions import is_older
 from my_agent.icp_finder.records.diffs import basis, icp_hash
@@ -29,12 +28,8 @@ async def normalize(
     if not state.get("consent"):
         return Command(goto="decide_strategy")
     company, asked = _asked(state)
-    icp: Icp = {
-        "industries": clean("industries", asked["industries"]),
-        "sizes": clean("sizes", asked["sizes"]),
-        "regions": clean("regions", asked["regions"]),
-        "keywords": clean("keywords", asked["keywords"]),
-    }
+    fields = {name: values.clean(name, values.of(asked, name)) for name in values.FIELDS}
+    icp = values.merged(None, fields)
     tenant_id, rule_name = caller(config).tenant_id, state["rule_name"]
     company, notes, was_read = await _up_to_date(tenant_id, rule_name, company, state)
     domain = company["site"]["domain"]

@@ -3,7 +3,7 @@
 from my_agent.icp_finder.model import Basis, Company, Icp
 from my_agent.threads.payloads import payload_hash
 
-PARTS = ("website", "customers", "industries", "sizes", "regions", "keywords")
+PARTS = ("website", "customers", "industries", "sizes", "regions", "keywords", "exclusions")
 """The parts of a basis, the most important to users first."""
 
 
@@ -12,15 +12,19 @@ def basis(company: Company, icp: Icp) -> Basis:
 
     Order, case and duplicates in lists are ignored, and so are different spellings of a website.
     """
+    wanted: Icp = {
+        "industries": _set(icp["industries"]),
+        "sizes": _set(icp["sizes"]),
+        "regions": _set(icp["regions"]),
+        "keywords": _set(icp["keywords"]),
+    }
+    if exclusions := _set(icp.get("exclusions", [])):
+        # Only then, so that the hash of a profile without any stays.
+        wanted["exclusions"] = exclusions
     return {
         "website": company["site"]["domain"],
         "customers": sorted({site["domain"] for site in company["customers"]}),
-        "icp": {
-            "industries": _set(icp["industries"]),
-            "sizes": _set(icp["sizes"]),
-            "regions": _set(icp["regions"]),
-            "keywords": _set(icp["keywords"]),
-        },
+        "icp": wanted,
     }
 
 
@@ -36,7 +40,12 @@ def changed(old: Basis, new: Basis) -> tuple[str, ...]:
 
 
 def _parts(of: Basis) -> dict[str, object]:
-    return {"website": of["website"], "customers": of["customers"], **of["icp"]}
+    return {
+        "website": of["website"],
+        "customers": of["customers"],
+        "exclusions": [],
+        **of["icp"],
+    }
 
 
 def _set(words: list[str]) -> list[str]:

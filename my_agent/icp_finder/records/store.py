@@ -128,6 +128,23 @@ async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirm
     await run(lambda connection: upsert(connection, rules, [row]), tenant_id, write=True)
 
 
+async def forget(tenant_id: str, domain: str) -> None:
+    """Delete a tenant's company and its rules. Candidates and feedback stay.
+
+    Args:
+        tenant_id: the tenant.
+        domain: domain of the company.
+    """
+
+    def work(connection: Connection) -> None:
+        for table in (profiles, rules):
+            connection.execute(
+                delete(table).where(table.c.tenant_id == tenant_id, table.c.domain == domain)
+            )
+
+    await run(work, tenant_id, write=True)
+
+
 async def save_discovery(
     tenant_id: str,
     rule_name: str,

@@ -22,7 +22,13 @@ from my_agent.icp_finder.records.statements import run, upsert
 from my_agent.icp_finder.records.store import now
 from my_agent.icp_finder.records.tables import companies
 from my_agent.icp_finder.search import company_names, likeness, ssic
-from my_agent.icp_finder.search.scoring import SECONDARY, WEIGHTS, around_singapore, score
+from my_agent.icp_finder.search.scoring import (
+    SECONDARY,
+    WEIGHTS,
+    around_singapore,
+    excluding,
+    score,
+)
 from my_agent.tables import tables
 from threadhold.tables import SHARED
 
@@ -337,6 +343,9 @@ def _best(
     feedback: Mapping[str, float],
 ) -> list[Scored]:
     """Return the best companies with their scores. Blocks."""
+    if icp.get("exclusions"):
+        is_excluded = excluding(icp)
+        rows = [row for row in rows if not is_excluded(_candidate(row))]
     kinds: dict[tuple[str, ...], int] = {}
     places = [kinds.setdefault(_kind(row), len(kinds)) for row in rows]
     examples = [

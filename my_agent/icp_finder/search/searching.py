@@ -14,7 +14,7 @@ from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.search import likeness, register
 from my_agent.icp_finder.search.discovery import discover
-from my_agent.icp_finder.search.scoring import score, text_of, with_feedback
+from my_agent.icp_finder.search.scoring import excluding, score, text_of, with_feedback
 from my_agent.icp_finder.settings import IcpSettings
 
 # The most candidates that a discovery has; settings allow 1100.
@@ -93,6 +93,8 @@ async def scored(
 ) -> list[Scored]:
     """Score candidates, with what enrichment has found about them in earlier searches.
 
+    What the profile excludes is left out.
+
     Args:
         tenant_id: the tenant.
         candidates: the candidates.
@@ -100,10 +102,12 @@ async def scored(
         icp: the ideal customer profile.
         feedback: what the users think of companies, from -1 to 1, by key.
     """
-    if not candidates:
+    is_excluded = await asyncio.to_thread(excluding, icp)
+    wanted = [each for each in candidates if not is_excluded(each)]
+    if not wanted:
         return []
-    details = await store.known_details(tenant_id, [each.key for each in candidates])
-    known = [replace(each, details=details.get(each.key, each.details)) for each in candidates]
+    details = await store.known_details(tenant_id, [each.key for each in wanted])
+    known = [replace(each, details=details.get(each.key, each.details)) for each in wanted]
 
     def rate() -> list[Scored]:
         # In a thread, because many of them take a while.

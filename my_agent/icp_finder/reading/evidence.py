@@ -1,0 +1,150 @@
+"""Evidence: whether the words of a quote can mean what an act says. Pure functions.
+
+A reader may be wrong, or somebody may have told it what to say. So the value of an act must stand in its
+quote, a removal needs a word that removes, and an order is sure only without doubt, condition, report,
+negation or question around it.
+"""
+
+import re
+from collections.abc import Sequence
+
+from rapidfuzz import fuzz
+
+from my_agent.icp_finder import sites
+from my_agent.icp_finder.reading import commands
+from my_agent.understanding import names, quotes, words
+
+# Likeness of two words, from 0 to 100, at which one may be a form of the other.
+ALIKE = 78
+_SWAP = re.compile(
+    r"\b(?:instead of|rather than|not|statt|anstatt|nicht|em vez de|não|por)\b", re.IGNORECASE
+)
+_FIRST_NO = re.compile(
+    r"^\W*(?:(?:oh|ah|hm+|wait|sorry|moment|ops|epa)\W+)*(?:no+|nope|nein|nee?|não|nao)\b[\s,.:;!-]*",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"\b(?:competitors?|rivals?|suppliers?|vendors?|saw|seen|read|like|similar|such as|e\.g\.|example|konkurren\w*|wettbewerb\w*|lieferant\w*"
+    r"|wie|zum beispiel|concorrent\w*|fornecedor\w*|como|por exemplo|viu?|parecid\w*)\b",
+    re.IGNORECASE,
+)
+_ALL = re.compile(
+    r"\b(?:all|every\w*|them|the lot|the rest|both|alle[sn]?|sämtliche|den rest|beide|tod[ao]s|tudo|o resto|amb[ao]s)\b",
+    re.IGNORECASE,
+)
+_DOTS = re.compile(r"\s*\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
+
+
+def says(field: str, value: str, quote: str) -> bool:
+    """Return whether a quote contains a value, in any form of its words, or its initials."""
+    own, said = names.fold(value).split(), names.fold(quote).split()
+    digits = re.findall(r"\d+", value.replace(",", ""))
+    if field == "sizes":
+        told = re.findall(r"\d+", re.sub(r"(?<=\d)[.,](?=\d{3})", "", quote))
+        return any(each in told for each in digits) or (bool(said) and not told)
+    if "".join(word[0] for word in own if word) in said and len(own) > 1:
+        return True
+    return any(
+        _alike(mine, word) for mine in own if len(mine) > 2 or len(own) == 1 for word in said
+    )
+
+
+def _alike(mine: str, word: str) -> bool:
+    if min(len(mine), len(word)) <= 3:
+        return mine == word
+    return (
+        fuzz.ratio(mine, word) >= ALIKE or mine.startswith(word[:5]) or word in mine or mine in word
+    )
+
+
+def sites_in(value: str, quote: str) -> list[str]:
+    """Return the websites of a value that a quote spells, also as `acme dot com`."""
+    squeezed = re.sub(r"[\W_]+", "", _DOTS.sub(".", quote).casefold())
+    written = {sites.domain(each): each for each in sites.websites(quote)}
+    found = []
+    for each in sites.websites(value):
+        name = sites.domain(each)
+        label = re.sub(r"[\W_]+", "", name.partition(".")[0])
+        if name in written:
+            found.append(written[name])
+        elif len(label) > 2 and label in squeezed:
+            found.append(each)
+    return found
+
+
+def is_denied(message: str, span: quotes.Span, *, swaps: bool) -> bool:
+    """Return whether a value is named only to deny it: `no hospitals`, `not vaultgate.net`.
+
+    Args:
+        message: the message.
+        span: where the quote stands.
+        swaps: whether the act names what it replaces: `500, not 500+`.
+    """
+    around = _FIRST_NO.sub("", quotes.clause(span, message))
+    quote = _FIRST_NO.sub("", message[span[0] : span[1]])
+    if swaps and _SWAP.search(quote):
+        return False
+    return words.NEGATION.search(words.YES_PHRASES.sub(" ", around)) is not None
+
+
+def is_elsewhere(message: str, span: quotes.Span) -> bool:
+    """Return whether a website is named as that of someone else."""
+    return _ELSEWHERE.search(quotes.sentence(span, message)) is not None
+
+
+def takes_away(message: str, span: quotes.Span) -> bool:
+    """Return whether the sentence around a quote says that something is not wanted."""
+    around = quotes.sentence(span, message)
+    return any(each.search(around) for each in (words.NEGATION, words.EXCEPTION, words.REMOVAL))
+
+
+def says_all(quote: str) -> bool:
+    """Return whether a quote means all of a list."""
+    return _ALL.search(quote) is not None or words.EXCEPTION.search(quote) is not None
+
+
+def is_sure(
+    message: str, span: quotes.Span, name: str, quote: str, *, has_exceptions: bool = False
+) -> bool:
+    """Return whether the person's own words give an order.
+
+    Args:
+        message: the message.
+        span: where the quote stands.
+        name: the command.
+        quote: the quote.
+        has_exceptions: whether the act leaves something out; then words of exception are its own.
+    """
+    if not commands.is_evidence(name, quote):
+        return False
+    # What costs is judged by the whole message: one sentence may take back another.
+    part = None if name in commands.COSTLY else span
+    return is_plain(message, part, has_exceptions=has_exceptions)
+
+
+def is_plain(
+    message: str,
+    span: quotes.Span | None,
+    *,
+    has_exceptions: bool = False,
+    ignored: Sequence[quotes.Span] = (),
+) -> bool:
+    """Return whether words are free of doubt, condition, report, negation and question.
+
+    Args:
+        message: the message.
+        span: the quote whose sentence counts; None: the whole message.
+        has_exceptions: whether words of exception and negation are explained.
+        ignored: quotes whose words of negation other acts explain.
+    """
+    text = message if span is None else quotes.sentence(span, message)
+    asked = words.POLITE.sub(" ", text)
+    is_polite = asked != text
+    if ("?" in text and not is_polite) or words.DOUBT.search(asked) or _QUOTED.search(text):
+        return False
+    for first, last in sorted(ignored, reverse=True):
+        message = message[:first] + " " * (last - first) + message[last:]
+    rest = message if span is None else quotes.sentence(span, message)
+    rest = words.YES_PHRASES.sub(" ", _FIRST_NO.sub("", rest) if has_exceptions else rest)
+    return has_exceptions or not (words.NEGATION.search(rest) or words.EXCEPTION.search(rest))

@@ -1,0 +1,82 @@
+"""Situation: what is on the table when a message comes. A reader sees it, and nothing else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from my_agent.icp_finder import values
+from my_agent.icp_finder.model import Icp
+from my_agent.icp_finder.reading.questions import Question
+from my_agent.understanding.names import Listed
+
+# Candidates that a reader sees.
+SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a message is read against.
+
+    Attributes:
+        asking: the question that waits for a choice.
+        asked: what was asked for last, if it is not a choice: `website`, `customers`, `industries` or `icp`.
+        website: domain of the company; empty while it is unknown.
+        customers: domains of its customers.
+        icp: the profile, with the changes that wait for an answer.
+        listed: the candidates that can be named; those that were shown have numbers.
+        confirmed: whether company and profile are confirmed.
+        running: whether candidates are being enriched in the background.
+    """
+
+    asking: Question | None = None
+    asked: str | None = None
+    website: str = ""
+    customers: Sequence[str] = ()
+    icp: Icp | None = None
+    listed: Sequence[Listed] = ()
+    confirmed: bool = False
+    running: bool = False
+
+    @property
+    def open_question(self) -> str:
+        """Return the kind of the question that waits, or empty."""
+        return self.asking["kind"] if self.asking else self.asked or ""
+
+
+def described(situation: Situation) -> str:
+    """Describe a situation to a model."""
+    return "\n".join(filter(None, (_question(situation), *_known(situation), *_listed(situation))))
+
+
+def _question(situation: Situation) -> str:
+    asking = situation.asking
+    if asking is not None:
+        options = ", ".join(each["value"] for each in asking["options"])
+        return f"Open question: {asking['kind']} ({options}): {asking['question']}"
+    asked = {
+        "website": "website: What is your company's website?",
+        "customers": "customers: Which are the websites of your best customers?",
+        "industries": "industries: Which industries do you sell to?",
+        "icp": "icp: What should be changed about the profile?",
+    }.get(situation.asked or "")
+    return f"Open question: {asked}" if asked else "No question is open."
+
+
+def _known(situation: Situation) -> Sequence[str]:
+    fields = {name: values.of(situation.icp, name) for name in values.FIELDS}
+    lines = [f"website: {situation.website or 'unknown'}"]
+    lines.append(f"customers: {', '.join(situation.customers) or 'none'}")
+    lines += [f"{name}: {', '.join(given)}" for name, given in fields.items() if given]
+    if situation.running:
+        lines.append("An enrichment is running.")
+    return ["Stored:", *lines]
+
+
+def _listed(situation: Situation) -> Sequence[str]:
+    shown = [each for each in situation.listed if each.number][:SHOWN]
+    if not shown:
+        return []
+    lines = [
+        f"{each.number}. {each.name}" + (f" ({each.domain})" if each.domain else "")
+        for each in shown
+    ]
+    return ["Listed candidates:", *lines]

@@ -1,0 +1,144 @@
+"""Values of an ideal customer profile: split, normalize and merge them. Pure functions."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from my_agent.icp_finder.model import SIZES, Icp
+
+FIELDS = ("industries", "sizes", "regions", "keywords", "exclusions")
+MOST, LENGTH = 12, 80
+_LABELS = {
+    "industries": "industr(?:y|ies)|sectors?|verticals?|branchen?|setor(?:es)?|indústrias?",
+    "sizes": "(?:company )?sizes?|employees|head ?count|größen?|mitarbeiter|tamanhos?|empregados|funcionários",
+    "regions": "regions?|countr(?:y|ies)|locations?|markets?|region(?:en)?|länder|regi(?:ão|ões)|país(?:es)?",
+    "keywords": "keywords?|stichw(?:ort|orte|örter)|palavras?-chave",
+    "exclusions": "exclusions?|exclude|not|ausschlüsse|ohne|exclusões|sem",
+}
+_LABEL = re.compile(
+    r"\s*(?:"
+    + "|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items())
+    + r")\s*[:=]\s*",
+    re.IGNORECASE,
+)
+# The comma of `1,000` separates nothing.
+_THOUSANDS = re.compile(r"(?<=\d)[,.](?=\d{3}(?!\d))")
+_SEPARATOR = re.compile(r"[,;/|•\n]|\b(?:and|und|e)\b|&", re.IGNORECASE)
+# Values in quotes may contain separators.
+_QUOTED = re.compile(r'"([^"\n]*)"')
+_ANY = frozenset(
+    {
+        "any",
+        "all",
+        "none",
+        "everywhere",
+        "anything",
+        "-",
+        "alle",
+        "egal",
+        "qualquer",
+        "todos",
+        "todas",
+    }
+)
+_RANGE = re.compile(
+    r"(\d[\d,.]*)\s*(?:-|\u2013|\bto\b|\bbis\b|\ba\b|\bat[ée]\b|\be\b|\bund\b|\band\b)\s*(\d[\d,.]*)|(\d[\d,.]*)\s*(\+?)"
+)
+_LEAST = re.compile(
+    r"\b(?:more than|over|at least|above|min\w*|from|mehr als|ab|mindestens|über|mais de|pelo menos|a partir de|acima de)\b\D{0,5}(\d[\d,.]*)"
+    r"|(\d[\d,.]*)\s*(?:or more|and up|und mehr|ou mais|aufwärts)",
+    re.IGNORECASE,
+)
+_MOST = re.compile(
+    r"\b(?:less than|fewer than|under|below|at most|up to|max\w*|weniger als|unter|bis(?: zu)?|höchstens|menos de|até|no máximo)\b\D{0,5}(\d[\d,.]*)",
+    re.IGNORECASE,
+)
+
+
+def labelled(text: str) -> dict[str, list[str]] | None:
+    """Read a text that is all labels and values, such as `industries: food; regions: Singapore`.
+
+    Returns:
+        The fields, an empty list for `any`; None if any part has no label.
+    """
+    found: dict[str, list[str]] = {}
+    for part in re.split(r"[;\n]", text):
+        if not part.strip():
+            continue
+        label = _LABEL.match(part)
+        if label is None:
+            return None
+        name = next(each for each in FIELDS if label[each])
+        found[name] = split(name, part[label.end() :])
+    return found or None
+
+
+def split(field: str, text: str) -> list[str]:
+    """Split the value of a field into a list; `any` gives an empty list. A value in quotes stays whole."""
+    if text.strip(" .!").lower() in _ANY:
+        return []
+    quoted = _QUOTED.findall(text)
+    rest = (
+        _SEPARATOR.split(_THOUSANDS.sub("", _QUOTED.sub(",", text))) if field != "sizes" else [text]
+    )
+    return clean(field, [*quoted, *rest])
+
+
+def clean(field: str, words: Iterable[str]) -> list[str]:
+    """Normalize the values of a field, each once, and drop invalid ones."""
+    if field == "sizes":
+        return _sizes(words)
+    tidy = (" ".join(word.split()).strip(" .:!?\"'") for word in words)
+    unique = {word.casefold(): word for word in tidy if 1 < len(word) <= LENGTH}
+    return list(unique.values())[:MOST]
+
+
+def merged(icp: Icp | None, given: Mapping[str, list[str]]) -> Icp:
+    """Return the ICP with the given fields replaced."""
+    old: Any = icp or {"industries": [], "sizes": [], "regions": [], "keywords": []}
+    new: Any = {**old, **given}
+    if not new.get("exclusions"):
+        # Profiles that exclude nothing are as they were before there were exclusions.
+        new.pop("exclusions", None)
+    return cast("Icp", new)
+
+
+def of(icp: Icp | None, field: str) -> list[str]:
+    """Return the values of a field."""
+    every: Mapping[str, Any] = icp or {}
+    return list(every.get(field) or [])
+
+
+def given(icp: Icp) -> dict[str, list[str]]:
+    """Return the ICP fields that are not empty, that is, not `any`."""
+    return {field: values for field in FIELDS if (values := of(icp, field))}
+
+
+def _sizes(words: Iterable[str]) -> list[str]:
+    """Return the ranges of `SIZES` that overlap the given numbers of employees."""
+    touched = set()
+    for word in words:
+        plain = _THOUSANDS.sub("", word)
+        least, most = _LEAST.search(plain), _MOST.search(plain)
+        for found in [] if least or most else _RANGE.finditer(plain):
+            low = _number(found[1] or found[3])
+            high = _number(found[2]) if found[2] else 10**9 if found[4] else low
+            touched |= {size for size in SIZES if _touches(size, low, high)}
+        if least:
+            touched |= {
+                size for size in SIZES if _touches(size, _number(least[1] or least[2]), 10**9)
+            }
+        elif most:
+            touched |= {size for size in SIZES if _touches(size, 1, _number(most[1]))}
+    return [size for size in SIZES if size in touched]
+
+
+def _touches(size: str, low: int, high: int) -> bool:
+    first, _, last = size.rstrip("+").partition("-")
+    top = int(last) if last else 10**9
+    return int(first) <= low <= top if low == high else low < top and high > int(first)
+
+
+def _number(text: str) -> int:
+    # Nine digits exceed any company's size, and int() rejects very long strings.
+    return int(re.sub(r"\D", "", text)[:9] or 0)

@@ -1,0 +1,269 @@
+"""Names: resolve what a person calls a listed item. Pure functions.
+
+A name counts exactly, then by its words, then by its spelling if no other is nearly as close. Two
+candidates are none: the person is asked.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rapidfuzz import fuzz
+
+from my_agent.understanding.words import ORDINALS
+
+# Likeness of spelling, from 0 to 100, at which two names may be the same, and its lead over the next.
+ALIKE, MARGIN = 84, 8
+# Legal forms and words that name no company on their own.
+_FORMS = frozenset(
+    [
+        "gmbh",
+        "kg",
+        "ag",
+        "ug",
+        "ohg",
+        "ltd",
+        "limited",
+        "llc",
+        "inc",
+        "co",
+        "corp",
+        "pte",
+        "sdn",
+        "bhd",
+        "plc",
+        "sa",
+        "lda",
+        "ltda",
+        "eireli",
+        "me",
+        "sarl",
+        "srl",
+        "bv",
+        "nv",
+        "the",
+        "die",
+        "der",
+        "das",
+        "den",
+        "dem",
+        "a",
+        "o",
+        "os",
+        "as",
+        "la",
+        "le",
+        "el",
+        "and",
+        "und",
+        "e",
+        "&",
+        "of",
+        "company",
+        "firma",
+        "empresa",
+        "companhia",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An item that a person can name.
+
+    Attributes:
+        key: identifies the item.
+        name: its name as shown.
+        number: its number as shown; 0: it was not shown with one.
+        domain: its domain; empty if it has none.
+    """
+
+    key: str
+    name: str
+    number: int = 0
+    domain: str = ""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What some targets resolve to.
+
+    Attributes:
+        keys: the items, in the order of the targets.
+        unknown: the targets that name no item.
+        unclear: the targets that name several, with their names.
+    """
+
+    keys: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    unclear: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every target names one item."""
+        return not (self.unknown or self.unclear)
+
+
+def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) -> Resolved:
+    """Resolve targets against what is on the table.
+
+    Args:
+        targets: numbers and names, as a reader gave them.
+        quote: the words that say them. A number or a name that they do not contain is unknown.
+        listed: what can be named.
+    """
+    found = Resolved()
+    said = numbers(quote, [each.name for each in listed])
+    for target in targets:
+        number = _number(target)
+        if number is not None and number in said:
+            keys = [each.key for each in listed if each.number == number]
+        elif number is not None and isinstance(target, int):
+            keys = []
+        else:
+            keys = _named(str(target), quote, listed)
+        if len(keys) == 1:
+            found.keys.append(keys[0])
+        elif keys:
+            by_key = {each.key: each.name for each in listed}
+            found.unclear[str(target)] = [by_key[key] for key in keys]
+        else:
+            found.unknown.append(str(target))
+    return Resolved(list(dict.fromkeys(found.keys)), found.unknown, found.unclear)
+
+
+def numbers(text: str, names: Sequence[str] = ()) -> list[int]:
+    """Return the numbers in a text, with ranges and ordinals, but without those inside names.
+
+    Args:
+        text: such as `1, 3 and 5-7` or `the second`.
+        names: names that may contain numbers, such as `Studio 54`.
+    """
+    text = _without_names(text, names)
+    found: list[int] = []
+    spans = r"(?<![\w.])#?(\d{1,4})(?:\.|st|nd|rd|th|º|ª|o|a)?(?:\s*(?:-|\u2013|\bto\b|\bbis\b|\ba\b|\bat[ée]\b|\bthrough\b)\s*#?(\d{1,4}))?(?![\w%])(?!\.\d)"
+    for match in re.finditer(spans, text, re.IGNORECASE):
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        found += range(first, last + 1) if first <= last <= first + 1000 else [first, last]
+    folded = fold(text).split()
+    found += [ORDINALS[word] for word in folded if word in ORDINALS]
+    if first_of := re.search(
+        r"\b(?:first|top|best|ersten|besten|primeir[ao]s|melhores) (\w+)", fold(text)
+    ):
+        count = ORDINALS.get(f"{first_of[1]} of", _count(first_of[1]))
+        if count:
+            found = [each for each in found if each not in (1, count)]
+            found += range(1, count + 1)
+    return list(dict.fromkeys(each for each in found if each > 0))
+
+
+COUNTS = {
+    **{str(number): number for number in range(1, 101)},
+    **dict(
+        zip(
+            ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"],
+            range(2, 11),
+            strict=True,
+        )
+    ),
+    **dict(
+        zip(
+            ["zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"],
+            range(2, 11),
+            strict=True,
+        )
+    ),
+    **dict(
+        zip(
+            ["dois", "tres", "quatro", "cinco", "seis", "sete", "oito", "nove", "dez"],
+            range(2, 11),
+            strict=True,
+        )
+    ),
+    "duas": 2,
+    "couple": 2,
+}
+
+
+def _count(word: str) -> int:
+    return COUNTS.get(word, 0)
+
+
+def _number(target: int | str) -> int | None:
+    if isinstance(target, int):
+        return target
+    bare = target.strip(" #.")
+    return int(bare) if bare.isascii() and bare.isdigit() and len(bare) <= 4 else None
+
+
+def fold(text: str) -> str:
+    """Return a text in lower case without accents and signs, its words apart by single spaces."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    plain = "".join(each for each in plain if not unicodedata.combining(each))
+    return " ".join(re.findall(r"[^\W_]+", plain))
+
+
+def _without_names(text: str, names: Sequence[str]) -> str:
+    """Return a text without the names, or beginnings of names, that contain a number."""
+    for name in sorted(names, key=len, reverse=True):
+        parts = name.split()
+        for size in range(len(parts), 0, -1):
+            head = " ".join(parts[:size])
+            # `7th` or `3` alone may be a number of the list; `Studio 54` and `3M` may not.
+            is_number = re.fullmatch(r"#?\d+(?:st|nd|rd|th|\.)?", head) is not None
+            if re.search(r"\d", head) and not is_number:
+                pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, head.split())) + r"(?!\w)"
+                text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
+    return text
+
+
+def _named(said: str, quote: str, listed: Sequence[Listed]) -> list[str]:
+    """Return the keys of the items that a name can mean, as far as the quote contains it."""
+    wanted, around = fold(said), fold(quote)
+    if not wanted:
+        return []
+    exact = [each for each in listed if wanted in (fold(each.name), fold(each.domain))]
+    if exact and _stands(exact[0], wanted, around):
+        return [each.key for each in exact]
+    own = [each for each in listed if _bare(each.name) == _bare(said)]
+    if own and _stands(own[0], wanted, around):
+        return [each.key for each in own]
+    part = [each for each in listed if _is_part(_bare(said), each)]
+    if part:
+        return [each.key for each in part] if _stands(part[0], wanted, around) else []
+    rated = sorted(((_likeness(wanted, each), each) for each in listed), key=lambda one: -one[0])
+    if not rated or rated[0][0] < ALIKE or not _stands(rated[0][1], wanted, around):
+        return []
+    return [each.key for rate, each in rated if rate > rated[0][0] - MARGIN]
+
+
+def _bare(name: str) -> tuple[str, ...]:
+    return tuple(word for word in fold(name).split() if word not in _FORMS)
+
+
+def _is_part(said: tuple[str, ...], item: Listed) -> bool:
+    """Return whether words are whole words of a name, such as `Vogel` of `Vogel & Partner`."""
+    own = set(_bare(item.name)) | {fold(item.domain).partition(" ")[0]}
+    return bool(said) and all(word in own for word in said)
+
+
+def _likeness(wanted: str, item: Listed) -> float:
+    return max(
+        fuzz.ratio(wanted, fold(item.name)),
+        fuzz.ratio(" ".join(_bare(wanted)), " ".join(_bare(item.name))),
+    )
+
+
+def _stands(item: Listed, wanted: str, around: str) -> bool:
+    """Return whether a quote contains a name, a word of it, or its spelling."""
+    if wanted in around:
+        return True
+    own = [word for word in (*_bare(item.name), fold(item.domain).partition(" ")[0]) if word]
+    said = [word for word in around.split() if word not in _FORMS]
+    return any(
+        fuzz.ratio(mine, word) >= ALIKE or (len(word) > 3 and mine.startswith(word))
+        for mine in own
+        for word in said
+    )
