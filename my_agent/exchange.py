@@ -149,7 +149,7 @@ class Exchange(Generic[T]):
         answer = await self._model.ainvoke(
             messages,
             {"tags": [TAG_NOSTREAM]},
-            timeout=min(self._idle, self._seconds - self.waited),
+            timeout=max(0.001, min(self._idle, self._seconds - self.waited)),
             **options,
         )
         # An endpoint may count wrongly or not at all.

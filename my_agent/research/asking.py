@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from my_agent.asking import Failed, structured
+from my_agent.asking import Asked, Failed, structured
 from my_agent.failures import OUTAGES
 from my_agent.models import ModelSettings
 from my_agent.research.text import storable
@@ -97,19 +97,7 @@ class Asker(Generic[Schema]):
         budget, stage = self.work.budget, self.work.stage
         tokens = asked
         try:
-            # The call ends by itself in time, so that it can say why it has no answer.
-            found = await self.work.guarded(
-                lambda: structured(
-                    self.schema,
-                    messages,
-                    model=None,
-                    config=self.work.config,
-                    seconds=seconds,
-                    once=True,
-                    answer_tokens=answer_tokens,
-                ),
-                seconds + GRACE,
-            )
+            found = await self._found(messages, seconds, answer_tokens)
             if found is None:
                 return WorkerFailed("No model is configured.")
             if isinstance(found, Failed):
@@ -124,6 +112,27 @@ class Asker(Generic[Schema]):
             return self.schema.model_validate(_storable(found.value.model_dump()))
         finally:
             budget.spend(stage, model_calls=1, tokens=tokens)
+
+    async def _found(
+        self, messages: list[BaseMessage], seconds: float, answer_tokens: int
+    ) -> Asked[Schema] | Failed | None:
+        try:
+            # The call ends by itself in time, so that it can say why it has no answer.
+            return await self.work.guarded(
+                lambda: structured(
+                    self.schema,
+                    messages,
+                    model=None,
+                    config=self.work.config,
+                    seconds=seconds,
+                    once=True,
+                    answer_tokens=answer_tokens,
+                ),
+                seconds + GRACE,
+            )
+        except TimeoutError:
+            # The client was not ready in time.
+            return Failed("late", f"The model did not answer within {seconds:g} seconds.")
 
 
 def _storable(value: Any) -> Any:
