@@ -34,6 +34,12 @@ class ModelSettings(EnvironmentSettings):
     timeout: float = Field(
         default=60.0, gt=0, description="Seconds without a byte before a call fails"
     )
+    turn_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="Seconds in all that one run may wait for structured answers; where answers are "
+        "written by hand, 900, and `OPENAI_TIMEOUT` as well",
+    )
     max_retries: int = Field(
         default=2, ge=0, description="Times a refused or unanswered call is repeated"
     )

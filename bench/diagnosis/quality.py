@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import AsyncMock, patch
 
-from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 
 from bench.diagnosis.incidents import FAULTS, Incident, generate
 from bench.report import Line
+from my_agent.asking import Asked
 from my_agent.diagnosis.graph import graph
 from my_agent.diagnosis.model import Cause, Proposal
 from my_agent.tables import tables
@@ -43,17 +42,6 @@ class Score:
     unknowable: int = 0
 
 
-class Insisting(FakeListChatModel):
-    """A scripted model that proposes the decoys of the incident at hand, whatever it is shown."""
-
-    incident: Incident
-
-    def with_structured_output(self, schema: Any, **options: Any) -> Runnable[Any, Any]:
-        decoys = sorted(self.incident.decoys)
-        causes = [Cause(service=name, fault=fault) for name in decoys for fault in sorted(FAULTS)]
-        return RunnableLambda(lambda _: Proposal(causes=causes[:10]))
-
-
 async def measure(seeds: Iterable[int], *, scripted: bool) -> Score:
     """Work the incidents of some seeds, each in a thread of its own.
 
@@ -71,9 +59,11 @@ async def measure(seeds: Iterable[int], *, scripted: bool) -> Score:
 
 
 def _insisting(incident: Incident) -> Any:
-    """Let the graph use a model that insists on the decoys of an incident."""
-    model = Insisting(responses=[""], incident=incident)
-    return patch("my_agent.diagnosis.model.requested_model", lambda _: model)
+    """Let the model propose the decoys of an incident, whatever it is shown."""
+    decoys = sorted(incident.decoys)
+    causes = [Cause(service=name, fault=fault) for name in decoys for fault in sorted(FAULTS)]
+    insisted = Asked(Proposal(causes=causes[:10]), tokens=0)
+    return patch("my_agent.diagnosis.model.structured", AsyncMock(return_value=insisted))
 
 
 async def _work(incident: Incident) -> dict[str, Any]:

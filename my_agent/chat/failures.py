@@ -1,5 +1,8 @@
 """Failures: reasons why a call of the model gave no answer. Each fails the run."""
 
+from collections.abc import Callable, Mapping
+
+from my_agent.answering import Ending
 from my_agent.failures import ModelCallError
 
 
@@ -18,3 +21,12 @@ class EmptyAnswerError(_Failure):
 
 class LateAnswerError(_Failure):
     """The model did not finish its answer in time (CHAT_ANSWER_SECONDS). Ask again."""
+
+
+ERRORS: Mapping[Ending, Callable[[], ModelCallError]] = {
+    "late": LateAnswerError,
+    "refused": RefusedAnswerError,
+    "filtered": RefusedAnswerError,
+    "empty": EmptyAnswerError,
+}
+"""The errors of answers that are none."""

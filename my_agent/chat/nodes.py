@@ -10,14 +10,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from my_agent import token_budget
+from my_agent import answering, token_budget
 from my_agent.chat import prompts
 from my_agent.chat.citations import check
 from my_agent.chat.context import Context
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.search import NOTHING, has_documents, search
 from my_agent.chat.extract import ExtractModel
-from my_agent.chat.failures import EmptyAnswerError, LateAnswerError, RefusedAnswerError
+from my_agent.chat.failures import ERRORS
 from my_agent.chat.fragments import asks_again
 from my_agent.chat.rewriting import completed
 from my_agent.chat.settings import ChatSettings
@@ -45,7 +45,7 @@ async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
     if not asked or not asked_before:
         return {"main_question": asked}
     searched: bool = await asyncio.to_thread(has_documents, caller(config).tenant_id)
-    return {"main_question": await completed(asked, earlier) if searched else asked}
+    return {"main_question": await completed(asked, earlier, config) if searched else asked}
 
 
 async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
@@ -78,7 +78,9 @@ async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
     }
 
 
-async def generate(state: State, runtime: Runtime[Context]) -> Answered:
+async def generate(
+    state: State, runtime: Runtime[Context], config: RunnableConfig | None = None
+) -> Answered:
     """Answer the last question, from the passages if there are any.
 
     Raises:
@@ -106,7 +108,7 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
         uncertain=uncertain,
         key=secrets.token_hex(8),
     )
-    answer = await _called(model, messages, context.model)
+    answer = await _called(model, messages, context.model, config or {})
     checked = check(str(answer.text), passages)
     if quotes:
         # The sentences around the quotations are ours.
@@ -114,7 +116,7 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
     # Also stored with the message: the state's `citations` are those of the last answer only.
     notes = {"citations": checked.citations, "unsupported": checked.unsupported}
     extra = {**answer.additional_kwargs, **{name: each for name, each in notes.items() if each}}
-    if answer.response_metadata.get("finish_reason") == "length":
+    if answering.ending(answer) == "cut":
         extra["incomplete"] = True
     update: dict[str, object] = {"additional_kwargs": extra}
     if checked.text != answer.text:
@@ -127,24 +129,19 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
 
 
 async def _called(
-    model: BaseChatModel, messages: Sequence[AnyMessage], name: str | None
+    model: BaseChatModel, messages: Sequence[AnyMessage], name: str | None, config: RunnableConfig
 ) -> AIMessage:
-    """Call the model within its budget and time, and check that it answered.
+    """Call the model within its budget and time.
 
     Raises:
         ModelCallError: the call failed, or the model refused or answered nothing or too late.
     """
     endpoint = ModelSettings.from_environment()
     tokens = token_budget.budget(name or endpoint.model, endpoint.context_tokens)
-    try:
-        async with asyncio.timeout(ChatSettings.from_environment().answer_seconds):
-            answer: AIMessage = await model.ainvoke(token_budget.fit(messages, tokens))
-    except TimeoutError as error:
-        raise LateAnswerError from error
-    reason = answer.response_metadata.get("finish_reason")
-    refusal = answer.additional_kwargs.get("refusal")
-    if reason == "content_filter" or (refusal and not answer.text):
-        raise RefusedAnswerError
-    if not answer.text.strip():
-        raise EmptyAnswerError
-    return answer
+    return await answering.answer(
+        model,
+        token_budget.fit(messages, tokens),
+        config=config,
+        seconds=ChatSettings.from_environment().answer_seconds,
+        errors=ERRORS,
+    )

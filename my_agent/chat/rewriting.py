@@ -4,12 +4,15 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 
-from my_agent import token_budget
+from my_agent import answering, token_budget
+from my_agent.answering import Ending
 from my_agent.chat import prompts
 from my_agent.chat.reference import resolve
 from my_agent.chat.settings import ChatSettings
@@ -24,6 +27,8 @@ MOST_TOKENS = 1_000
 LONGER = 300
 # Models that accept no other temperature than their own.
 _FIXED_TEMPERATURE = re.compile(r"(?:.*/)?(?:o\d|gpt-5)", re.IGNORECASE)
+# Replies that are no question.
+_UNUSABLE: tuple[Ending, ...] = ("refused", "filtered", "cut", "empty")
 
 _THOUGHT = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _PREFIX = re.compile(
@@ -38,7 +43,7 @@ class Unusable(Exception):
     """Raised when a model's reply is no question. The message is the reason."""
 
 
-async def completed(asked: str, earlier: Sequence[AnyMessage]) -> str:
+async def completed(asked: str, earlier: Sequence[AnyMessage], config: RunnableConfig) -> str:
     """Return the question with the names and topics that it takes from earlier messages.
 
     Without a model, or if it fails, is late or replies something else, `resolve` fills in the
@@ -49,8 +54,7 @@ async def completed(asked: str, earlier: Sequence[AnyMessage]) -> str:
     if settings.rewrite and endpoint.is_configured:
         name = settings.rewrite_model or endpoint.model
         try:
-            async with asyncio.timeout(settings.rewrite_seconds):
-                return await _by_model(name, asked, earlier)
+            return await _by_model(name, asked, earlier, config, settings.rewrite_seconds)
         except Unusable as reason:
             logger.warning("Question rewrite was unusable (%s); used word lists", reason)
         except Exception:
@@ -97,7 +101,9 @@ def _without_thoughts(reply: str) -> str:
     return " ".join([*parts, reply[last:]])
 
 
-async def _by_model(name: str, asked: str, earlier: Sequence[AnyMessage]) -> str:
+async def _by_model(
+    name: str, asked: str, earlier: Sequence[AnyMessage], config: RunnableConfig, seconds: float
+) -> str:
     endpoint = ModelSettings.from_environment()
     # One attempt: a second one would make the user wait, and the word lists are at hand.
     once = endpoint.model_copy(update={"model": name, "max_retries": 0})
@@ -106,10 +112,14 @@ async def _by_model(name: str, asked: str, earlier: Sequence[AnyMessage]) -> str
     options = {} if fixed else {"temperature": 0, "max_tokens": MOST_TOKENS}
     messages = prompts.rewriting(earlier, asked)
     messages = token_budget.fit(messages, token_budget.budget(name, endpoint.context_tokens))
-    # Without this tag the rewrite would be streamed to the client as if it were the answer.
-    answer = await model.bind(**options).ainvoke(messages, {"tags": [TAG_NOSTREAM]})
-    if answer.additional_kwargs.get("refusal"):
-        raise Unusable("refused")
-    if answer.response_metadata.get("finish_reason") in ("length", "content_filter"):
-        raise Unusable(str(answer.response_metadata["finish_reason"]))
+    answer = await answering.answer(
+        model,
+        messages,
+        config=config,
+        seconds=seconds,
+        errors={why: partial(Unusable, why) for why in _UNUSABLE},
+        # Without this tag the rewrite would be streamed to the client as if it were the answer.
+        tags=[TAG_NOSTREAM],
+        **options,
+    )
     return clean(str(answer.text), asked)

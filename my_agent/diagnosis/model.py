@@ -4,19 +4,17 @@ The model sees observations and answers with a service and a kind of fault for e
 that it writes becomes confidence, evidence or a conclusion.
 """
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
 from langchain_core.messages import HumanMessage, SystemMessage
-from langgraph.constants import TAG_NOSTREAM
+from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 
+from my_agent.asking import Failed, structured
 from my_agent.diagnosis.analysis.candidates import Candidate
 from my_agent.diagnosis.analysis.faults import FAULTS
 from my_agent.diagnosis.analysis.signs import Picture
-from my_agent.models import requested_model
-from my_agent.offline import OfflineChatModel
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +44,9 @@ class Proposal(BaseModel):
     causes: list[Cause] = Field(max_length=10)
 
 
-async def propose(picture: Picture, words: str, name: str | None) -> list[Candidate] | None:
+async def propose(
+    picture: Picture, words: str, name: str | None, config: RunnableConfig
+) -> list[Candidate] | None:
     """Return the causes that the model proposes; None if there is no model, or no usable answer.
 
     Causes of unknown services or kinds are dropped.
@@ -55,36 +55,25 @@ async def propose(picture: Picture, words: str, name: str | None) -> list[Candid
         picture: the signs.
         words: what the user wrote.
         name: name of the model; None: the configured one.
+        config: config of the run.
 
     Raises:
         ModelNotAllowedError: the settings do not allow the model.
     """
-    model = await asyncio.to_thread(requested_model, name)
-    if isinstance(model, OfflineChatModel):
-        return None
-    from langchain_core.exceptions import OutputParserException
-    from openai import OpenAIError
-
-    from my_agent.endpoint import ModelCallError
-
-    asked = model.with_structured_output(Proposal, method="json_schema")
     messages = [
         SystemMessage(PROMPT.format(faults=", ".join(FAULTS))),
         HumanMessage("\n".join([f"The user wrote: {words[:1000]}", *_shown(picture)])),
     ]
-    try:
-        # The tag keeps the answer out of the stream: it is not part of the conversation.
-        found = await asked.ainvoke(messages, {"tags": [TAG_NOSTREAM]})
-    except (ModelCallError, OpenAIError, OutputParserException, ValueError):
-        logger.warning("Model proposed nothing; the rules continue", exc_info=True)
+    found = await structured(Proposal, messages, model=name, config=config)
+    if found is None:
         return None
-    if not isinstance(found, Proposal):
-        logger.warning("Model refused to propose; the rules continue")
+    if isinstance(found, Failed):
+        logger.warning("Model proposed nothing (%s); the rules continue", found.kind)
         return None
     known = picture.services | {each.other for each in picture.signs if each.other}
     return [
         Candidate(each.service, each.fault)
-        for each in found.causes
+        for each in found.value.causes
         if each.service in known and each.fault in FAULTS
     ]
 

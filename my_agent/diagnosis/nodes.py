@@ -134,7 +134,7 @@ async def propose(state: State, config: RunnableConfig, runtime: Runtime[Context
     proposed: list[Candidate] | None = None
     if picture.signs:
         name = _context(runtime).model
-        proposed = await model.propose(picture, before["title"], name)
+        proposed = await model.propose(picture, before["title"], name, config)
     events = await _TURNS.run(
         session.tenant, lambda: investigation.propose(before, picture, proposed or [])
     )

@@ -1,17 +1,17 @@
 """Asking the model: within the budgets and the time, for an answer of a schema."""
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from my_agent.models import ModelSettings, chat_model
+from my_agent.asking import Asked, Failed, structured
+from my_agent.failures import OUTAGES
+from my_agent.models import ModelSettings
 from my_agent.research.text import storable
-from my_agent.research.work import Work
+from my_agent.research.work import GRACE, Work
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -75,10 +75,9 @@ class Asker(Generic[Schema]):
             Stopped: the user has stopped the project.
         """
         settings = self.work.settings
-        model = await asyncio.to_thread(_model, answer_tokens)
         messages = [SystemMessage(system), HumanMessage(text)]
         needed = (len(system) + len(text)) // _CHARACTERS + _FRAME + answer_tokens
-        problem: Exception | None = None
+        problem: Unusable | WorkerFailed | None = None
         for _ in range(1 + settings.research_model_retries):
             stage, budget = self.work.stage, self.work.budget
             if name := budget.missing(stage, tokens=needed, model_calls=1):
@@ -86,51 +85,54 @@ class Asker(Generic[Schema]):
                     break
                 raise OutOfBudget(name)
             seconds = min(settings.research_model_seconds, budget.left("seconds", stage))
-            answer, problem = await self._once(model, messages, seconds, needed - answer_tokens)
-            if answer is not None:
-                return answer
-        if isinstance(problem, Unusable):
-            raise problem
-        raise WorkerFailed(str(problem) or type(problem).__name__) from problem
+            found = await self._once(messages, seconds, needed - answer_tokens, answer_tokens)
+            if not isinstance(found, Unusable | WorkerFailed):
+                return found
+            problem = found
+        raise problem or WorkerFailed("The model was not asked.")
 
     async def _once(
-        self, model: BaseChatModel, messages: list[BaseMessage], seconds: float, asked: int
-    ) -> tuple[Schema | None, Exception | None]:
-        from openai import OpenAIError
-
-        from my_agent.endpoint import ModelCallError
-
+        self, messages: list[BaseMessage], seconds: float, asked: int, answer_tokens: int
+    ) -> Schema | Unusable | WorkerFailed:
         budget, stage = self.work.budget, self.work.stage
-        structured = model.with_structured_output(
-            self.schema, method="json_schema", include_raw=True
-        )
         tokens = asked
         try:
-            found: Any = await self.work.guarded(
-                # The tag keeps the answer out of the stream: it is not a message to the user.
-                lambda: structured.ainvoke(messages, {"tags": ["nostream"]}),
-                seconds,
-            )
-        except TimeoutError:
-            logger.warning("The model did not answer within %g seconds in %s", seconds, stage)
-            self.timeouts.append({"stage": stage, "what": "model", "seconds": seconds})
-            return None, WorkerFailed(f"The model did not answer within {seconds:g} seconds.")
-        except ModelCallError as error:
-            return None, error
-        except (OpenAIError, ValueError) as error:
-            # A refusal, an answer that was cut, or one that is no JSON.
-            return None, Unusable(str(error))
-        else:
-            raw = found["raw"]
-            # An endpoint may count wrongly or not at all.
-            reported = (raw.usage_metadata or {}).get("total_tokens", 0)
-            tokens = max(asked + len(str(raw.text)) // _CHARACTERS, int(reported))
-            parsed = found["parsed"]
-            if isinstance(parsed, self.schema):
-                return self.schema.model_validate(_storable(parsed.model_dump())), None
-            return None, Unusable(str(found["parsing_error"] or "the model refused to answer"))
+            found = await self._found(messages, seconds, answer_tokens)
+            if found is None:
+                return WorkerFailed("No model is configured.")
+            if isinstance(found, Failed):
+                tokens = max(asked, found.tokens)
+                if found.kind == "late":
+                    logger.warning("The model did not answer in %s", stage)
+                    self.timeouts.append({"stage": stage, "what": "model", "seconds": seconds})
+                outage = found.kind in OUTAGES
+                return WorkerFailed(found.said) if outage else Unusable(found.said)
+            length = len(found.value.model_dump_json())
+            tokens = max(asked + length // _CHARACTERS, found.tokens)
+            return self.schema.model_validate(_storable(found.value.model_dump()))
         finally:
             budget.spend(stage, model_calls=1, tokens=tokens)
+
+    async def _found(
+        self, messages: list[BaseMessage], seconds: float, answer_tokens: int
+    ) -> Asked[Schema] | Failed | None:
+        try:
+            # The call ends by itself in time, so that it can say why it has no answer.
+            return await self.work.guarded(
+                lambda: structured(
+                    self.schema,
+                    messages,
+                    model=None,
+                    config=self.work.config,
+                    seconds=seconds,
+                    once=True,
+                    answer_tokens=answer_tokens,
+                ),
+                seconds + GRACE,
+            )
+        except TimeoutError:
+            # The client was not ready in time.
+            return Failed("late", f"The model did not answer within {seconds:g} seconds.")
 
 
 def _storable(value: Any) -> Any:
@@ -147,10 +149,3 @@ def _storable(value: Any) -> Any:
 def is_offline() -> bool:
     """Return whether no model is configured."""
     return not ModelSettings.from_environment().is_configured
-
-
-def _model(answer_tokens: int) -> BaseChatModel:
-    # The client's own repetitions would not be counted.
-    settings = ModelSettings.from_environment().model_copy(update={"max_retries": 0})
-    model = chat_model(settings=settings)
-    return model.model_copy(update={"max_tokens": answer_tokens})

@@ -70,6 +70,7 @@ class Work:
         settings: the settings.
         budget: what is left.
         run_id: the run.
+        config: config of the run.
     """
 
     key: Key
@@ -78,6 +79,7 @@ class Work:
     budget: Budget
     run_id: str | None
     _writer: Callable[[Any], None]
+    config: RunnableConfig = field(default_factory=RunnableConfig)
 
     @classmethod
     def of(cls, config: RunnableConfig, state: State, stage: str = "") -> "Work":
@@ -103,6 +105,7 @@ class Work:
             ),
             run_id=None if run_id is None else str(run_id),
             _writer=get_stream_writer(),
+            config=config,
         )
 
     # --- flags

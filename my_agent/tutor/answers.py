@@ -1,16 +1,12 @@
 """Answers: ask the model for an answer, in bounded size and time, and refuse an empty one."""
 
-import asyncio
-
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
 
-from my_agent import token_budget
+from my_agent import answering, token_budget
 from my_agent.models import ModelSettings
 from my_agent.tutor.state import FINISH
-
-# Reasons for which an answer ends before its end.
-CUT = frozenset({"length", "content_filter", "max_tokens"})
 
 
 def budget(name: str | None) -> int:
@@ -24,7 +20,12 @@ def budget(name: str | None) -> int:
 
 
 async def ask(
-    model: BaseChatModel, system: str, messages: list[AnyMessage], seconds: float, tokens: int
+    model: BaseChatModel,
+    system: str,
+    messages: list[AnyMessage],
+    seconds: float,
+    tokens: int,
+    config: RunnableConfig,
 ) -> AIMessage:
     """Return the model's answer. An answer that was cut says so in its `finish`.
 
@@ -34,35 +35,14 @@ async def ask(
         messages: the conversation.
         seconds: maximum time of the whole answer.
         tokens: budget of the call. The oldest messages are left out.
+        config: config of the run.
 
     Raises:
         ModelCallError: the model failed or was too slow, or its answer is empty.
     """
     prompt = SystemMessage(token_budget.shorten(system, tokens // 2))
-    try:
-        async with asyncio.timeout(seconds):
-            answer = await model.ainvoke(token_budget.fit([prompt, *messages], tokens))
-    except TimeoutError as error:
-        # Imported late: the endpoint's client takes half a second to import.
-        from my_agent.endpoint import ModelCallError
-
-        raise ModelCallError(
-            f"The model did not finish its answer within {seconds:g} seconds. Send the message again."
-        ) from error
-    reason = answer.response_metadata.get("finish_reason")
-    refusal = answer.additional_kwargs.get("refusal")
-    if not str(answer.text).strip():
-        if refusal:
-            # The model's own words say why.
-            answer = answer.model_copy(update={"content": str(refusal)})
-        else:
-            from my_agent.endpoint import ModelCallError
-
-            why = {
-                "content_filter": "A content filter stopped the model's answer.",
-                "length": "The model used its maximum length without an answer.",
-            }.get(str(reason), "The model gave an empty answer.")
-            raise ModelCallError(f"{why} Send the message again, or another one.")
-    if reason in CUT:
-        answer.additional_kwargs[FINISH] = reason
+    fitting = token_budget.fit([prompt, *messages], tokens)
+    answer = await answering.answer(model, fitting, config=config, seconds=seconds)
+    if answering.ending(answer) in ("cut", "filtered"):
+        answer.additional_kwargs[FINISH] = answer.response_metadata["finish_reason"]
     return answer

@@ -1,15 +1,17 @@
 """Nodes of the graph `tutor`: admit a message, answer it and correct it."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     HumanMessage,
     RemoveMessage,
 )
+from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send
@@ -20,7 +22,7 @@ from my_agent.tutor import answers, memory, practice, turns
 from my_agent.tutor.context import Context
 from my_agent.tutor.corrections import Check, Correction, Issue, Source, correction, merge
 from my_agent.tutor.offline import OfflineTutor
-from my_agent.tutor.review import Problem, review
+from my_agent.tutor.review import Problem, Reviewed, review
 from my_agent.tutor.settings import TutorSettings
 from my_agent.tutor.state import CHECK, TIMESTAMP, State, now, unanswered
 from my_agent.tutor.window import window
@@ -31,6 +33,9 @@ NO_TEXT = "The run has no user message with text: send at least one"
 MAX_CONCURRENT = 4
 # Characters of the preceding answer that the correcting model reads.
 CONTEXT = 1000
+
+Judge = Callable[..., Awaitable[Reviewed]]
+"""Asks the model about a text: `review` of a run."""
 
 
 def admit(
@@ -67,7 +72,7 @@ def _problem(message: AnyMessage) -> str | None:
     return None
 
 
-async def reply(state: State, runtime: Runtime[Context]) -> State:
+async def reply(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
     """Answer what the learner has written since the last answer.
 
     Raises:
@@ -85,7 +90,7 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     about = await memory.about_learner()
     system = f"{context.system_prompt}\n\n{about}" if about else context.system_prompt
     answer = await answers.ask(
-        model, system, read, settings.reply_seconds, answers.budget(context.model)
+        model, system, read, settings.reply_seconds, answers.budget(context.model), config
     )
     answer.additional_kwargs[TIMESTAMP] = now()
     if (exercise_id := memory.open_exercise(state["messages"])) is not None:
@@ -93,7 +98,7 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     return {"messages": [answer]}
 
 
-async def correct(state: State, runtime: Runtime[Context]) -> State:
+async def correct(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
     """Correct the messages that `reply` answers.
 
     The results of both nodes are stored together or, if either fails, not at all. A message of a
@@ -102,12 +107,20 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     context = _context(runtime)
     settings = TutorSettings.from_environment()
     configured = settings.correction_model
-    if configured and context.correction_model in (None, configured):
-        name: str | None = configured
-        model = await asyncio.to_thread(chat_model, configured)
-    else:
-        name = context.correction_model or context.model
-        model = await asyncio.to_thread(requested_model, name)
+    # The settings' own model need not be allowed.
+    trusted = bool(configured) and context.correction_model in (None, configured)
+    name = configured if trusted else context.correction_model or context.model
+    model = await asyncio.to_thread(chat_model if trusted else requested_model, name)
+    judge: Judge | None = None
+    if not isinstance(model, OfflineChatModel):
+        judge = partial(
+            review,
+            name,
+            config=config,
+            trusted=trusted,
+            seconds=settings.review_seconds,
+            tokens=answers.budget(name),
+        )
     waiting = unanswered(state["messages"])
     before = _previous_answer(state["messages"], len(waiting))
     slots = asyncio.Semaphore(MAX_CONCURRENT)
@@ -120,7 +133,7 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
             return message, None
         async with slots:
             found = await turns.check(tenant, str(message.text), until)
-            return await _correct(message, model, answers.budget(name), before, found)
+            return await _correct(message, judge, before, found)
 
     corrected = await asyncio.gather(*map(limited, waiting))
     return {
@@ -151,8 +164,7 @@ def _last_turn(messages: list[AnyMessage]) -> list[HumanMessage]:
 
 async def _correct(
     message: HumanMessage,
-    model: BaseChatModel,
-    tokens: int,
+    judge: Judge | None,
     before: str,
     local: turns.Found,
 ) -> tuple[HumanMessage, Correction | None]:
@@ -165,11 +177,8 @@ async def _correct(
     checked_by: list[Source] = ["rules", "harper"] if local.is_english else []
     issues, explanation = local.issues, ""
     degraded: Problem | None = None if local.complete else "busy"
-    if not isinstance(model, OfflineChatModel):
-        seconds = TutorSettings.from_environment().review_seconds
-        said = await review(
-            model, text, before=before, findings=issues, seconds=seconds, tokens=tokens
-        )
+    if judge is not None:
+        said = await judge(text, before=before, findings=issues)
         explanation = said.explanation
         if said.problem is None:
             # The model has read all of it, and knows the findings.

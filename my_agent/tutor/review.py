@@ -1,13 +1,11 @@
 """Review: ask a model for the mistakes in a message, and keep what is valid in its answer."""
 
-import asyncio
 import json
 import logging
 import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -15,16 +13,16 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
 )
-from langgraph.constants import TAG_NOSTREAM
+from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from my_agent import token_budget
+from my_agent.asking import Failed, Kind, structured
 from my_agent.tutor import prompts
 from my_agent.tutor.corrections import Issue, IssueType
 
 logger = logging.getLogger(__name__)
 
-ATTEMPTS = 2
 # Issues of one message that are read.
 MOST_ISSUES = 100
 # Characters of an answer that are read.
@@ -120,44 +118,67 @@ class Reviewed:
     answered: bool = True
 
 
-FORMAT = {
-    "type": "json_schema",
-    "json_schema": {"name": "review", "strict": True, "schema": Review.model_json_schema()},
+_PROBLEMS: dict[Kind, Problem] = {
+    "late": "timeout",
+    "unreachable": "unreachable",
+    "overloaded": "unreachable",
+    "paused": "unreachable",
+    "refused": "refused",
+    "filtered": "refused",
+    "cut": "length",
+    "unusable": "invalid",
 }
 
 
 async def review(
-    model: BaseChatModel,
+    model: str | None,
     text: str,
     *,
+    config: RunnableConfig,
+    trusted: bool = False,
     before: str = "",
     findings: list[Issue] | None = None,
     seconds: float = 30.0,
     tokens: int = token_budget.MOST,
 ) -> Reviewed:
-    """Ask a model for the issues in a message and a short explanation. Never raises for its answer.
+    """Ask a model for the issues in a message and a short explanation.
 
     A failure is logged, and is the `problem` of the result.
 
     Args:
-        model: the model of an endpoint.
+        model: name of the model; None: the configured one.
         text: text of the message.
+        config: config of the run.
+        trusted: whether the name is from the settings, and need not be allowed.
         before: the preceding answer, for context.
         findings: what the checks without a model found, for the model to judge.
         seconds: the time for all attempts.
         tokens: budget of a call. What does not fit is left out: the answer before, then findings. A
             message that alone is too long is not reviewed.
+
+    Raises:
+        ModelNotAllowedError: the settings do not allow the model.
     """
     asked = _asked(text, before, findings or [], tokens)
     if asked is None:
         logger.warning("The message is too long for the model; used the local checks")
         return Reviewed(problem="length", answered=False)
-    try:
-        async with asyncio.timeout(seconds):
-            return await _attempts(model, asked, text)
-    except TimeoutError:
-        logger.warning("Model review took longer than %s s; used the local checks", seconds)
-        return Reviewed(problem="timeout", answered=False)
+    found = await structured(
+        Review,
+        asked,
+        model=model,
+        config=config,
+        seconds=seconds,
+        read=lambda answer, cut: read(answer, text, cut=cut),
+        trusted=trusted,
+    )
+    if isinstance(found, Failed):
+        logger.warning("Model review failed (%s); used the local checks", found.kind)
+        return Reviewed(problem=_PROBLEMS[found.kind], answered=False)
+    if found is None:
+        logger.warning("No model is configured any more; used the local checks")
+        return Reviewed(problem="unreachable", answered=False)
+    return found.value
 
 
 def _asked(text: str, before: str, findings: list[Issue], tokens: int) -> list[BaseMessage] | None:
@@ -183,59 +204,6 @@ def question(text: str, findings: list[Issue]) -> str:
         for each in findings[:MOST_ISSUES]
     ]
     return json.dumps({"message": text, "findings": named}, ensure_ascii=False)
-
-
-async def _attempts(model: BaseChatModel, asked: list[BaseMessage], text: str) -> Reviewed:
-    for attempt in range(1, ATTEMPTS + 1):
-        said = await _ask(model, asked)
-        if isinstance(said, Reviewed):
-            return said
-        cut, answer = said
-        try:
-            return read(answer, text, cut=cut)
-        except InvalidReviewError as error:
-            logger.warning(
-                "Model review was invalid (attempt %s of %s): %s", attempt, ATTEMPTS, error
-            )
-            if cut:
-                # A second answer would be cut as well.
-                return Reviewed(problem="length", answered=False)
-    return Reviewed(problem="invalid", answered=False)
-
-
-async def _ask(model: BaseChatModel, asked: list[BaseMessage]) -> Reviewed | tuple[bool, str]:
-    """Return whether the answer was cut, and the answer; or the failure."""
-    # Imported late: the endpoint's client takes half a second to import.
-    import openai
-
-    from my_agent.endpoint import ModelCallError
-
-    try:
-        # The review's tokens must not be streamed as part of the conversation.
-        answer = await model.ainvoke(asked, config={"tags": [TAG_NOSTREAM]}, response_format=FORMAT)
-    except openai.LengthFinishReasonError as error:
-        return True, str(error.completion.choices[0].message.content or "")
-    except openai.ContentFilterFinishReasonError:
-        logger.warning("Model review was stopped by a content filter; used the local checks")
-        return Reviewed(problem="refused", answered=False)
-    except ModelCallError as error:
-        # Without the message: an endpoint may quote what the learner wrote.
-        logger.warning("Model review failed; used the local checks: %s", type(error).__name__)
-        late = isinstance(error.__cause__, openai.APITimeoutError | TimeoutError)
-        return Reviewed(problem="timeout" if late else "unreachable", answered=False)
-    except (openai.OpenAIError, ValueError, TypeError, KeyError) as error:
-        # An endpoint may answer with something that is no completion, which the client's parser
-        # reports in many ways. The learner's answer must not be lost with it.
-        logger.warning("Model review was no completion; used the local checks: %s", type(error))
-        return Reviewed(problem="invalid", answered=False)
-    if answer.additional_kwargs.get("refusal"):
-        logger.warning("The model refused to review; used the local checks")
-        return Reviewed(problem="refused", answered=False)
-    reason = answer.response_metadata.get("finish_reason")
-    if reason == "content_filter":
-        logger.warning("Model review was stopped by a content filter; used the local checks")
-        return Reviewed(problem="refused", answered=False)
-    return reason == "length", str(answer.text)
 
 
 def read(answer: str, text: str, *, cut: bool = False) -> Reviewed:

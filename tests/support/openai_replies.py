@@ -57,6 +57,7 @@ class Answer:
         delay: seconds before each token.
         gate: each token waits until this gate releases it.
         finish: the finish reason, if it is another one than the tokens have.
+        refusal: why the model does not answer, in its own words; only without streaming.
     """
 
     tokens: Sequence[str] = ()
@@ -65,6 +66,7 @@ class Answer:
     delay: float = 0.0
     gate: Gate | None = None
     finish: str | None = None
+    refusal: str | None = None
 
     @property
     def finish_reason(self) -> str:
@@ -95,7 +97,15 @@ class Failure:
         return {"error": error}
 
 
-Reply = Answer | Failure
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A response that is no completion, such as the page of a proxy."""
+
+    body: str
+    media_type: str = "text/html"
+
+
+Reply = Answer | Failure | Page
 
 
 def say(text: str, **options: Any) -> Answer:
@@ -141,6 +151,8 @@ def usage(answer: Answer, request: JSON) -> JSON:
 def completion(answer: Answer, request: JSON) -> JSON:
     """Return the body of an answer without streaming."""
     message: JSON = {"role": "assistant", "content": "".join(answer.tokens) or None}
+    if answer.refusal is not None:
+        message["refusal"] = answer.refusal
     if answer.tool_calls:
         message["tool_calls"] = [
             tool.on_wire(json.dumps(tool.arguments)) for tool in answer.tool_calls

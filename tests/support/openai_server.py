@@ -31,6 +31,7 @@ from tests.support.openai_replies import (
     Answer,
     Failure,
     Gate,
+    Page,
     Reply,
     completion,
     deltas,
@@ -172,6 +173,8 @@ class OpenAIServer:
         reply = self._refusal(request) or complaint(body) or self._next_reply(received)
         if isinstance(reply, Failure):
             return failed(reply)
+        if isinstance(reply, Page):
+            return Response(reply.body, media_type=reply.media_type)
         if unknown := {tool.name for tool in reply.tool_calls} - offered_tools(body):
             return failed(Failure(status=400, message=f"The request offers no tool {unknown}"))
         if body.get("stream"):
@@ -311,6 +314,14 @@ async def model_endpoint(
 @pytest.fixture
 def no_model(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Remove the model settings of the developer's environment."""
-    for name in ("API_KEY", "BASE_URL", "MODEL", "TIMEOUT", "MAX_RETRIES", "STREAM_USAGE"):
+    for name in (
+        "API_KEY",
+        "BASE_URL",
+        "MODEL",
+        "TIMEOUT",
+        "TURN_SECONDS",
+        "MAX_RETRIES",
+        "STREAM_USAGE",
+    ):
         monkeypatch.delenv(f"OPENAI_{name}", raising=False)
     return monkeypatch

@@ -225,7 +225,7 @@ async def test_invalid_review_is_retried_once(ada: Member, model: OpenAIServer) 
         (say('{"issues": [{"ty', finish="length"), 1, "length"),
         (say("I cannot", finish="content_filter"), 1, "refused"),
         (Failure(status=500, message="down"), 1, "unreachable"),
-        (Failure(status=400, message="response_format is not supported"), 1, "unreachable"),
+        (Failure(status=400, message="response_format is not supported"), 1, "invalid"),
     ],
 )
 async def test_local_checks_correct_without_valid_review(

@@ -11,9 +11,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from pydantic import ValidationError
 
+from my_agent.endpoint import form
 from my_agent.tutor.graph import graph
 from my_agent.tutor.nodes import admit, refuse
-from my_agent.tutor.review import FORMAT, InvalidReviewError, Reviewed, read, type_of
+from my_agent.tutor.review import InvalidReviewError, Review, Reviewed, read, type_of
 from my_agent.tutor.settings import TutorSettings
 from my_agent.tutor.state import TIMESTAMP, keep_messages, unanswered
 from my_agent.tutor.window import window
@@ -249,7 +250,7 @@ def test_schema_suits_strict_endpoints() -> None:
     """Strict endpoints require all fields, allow no others, and support few keywords."""
     known = {"$defs", "$ref", "additionalProperties", "description", "enum", "items", "properties"}
     known |= {"required", "title", "type"}
-    schema: Any = FORMAT["json_schema"]["schema"]
+    schema: Any = form(Review)["json_schema"]["schema"]
     for part in (schema, *schema["$defs"].values()):
         assert part["additionalProperties"] is False
         assert part["required"] == list(part["properties"])
