@@ -13,6 +13,12 @@ They were written from the product's page alone, without sight of the code. A li
 - `never`: effects that must not happen, also `act_on:NUMBER`;
 - `certain`: whether a reader without a language model must find it;
 - `note`: what makes it tricky.
+
+`python -m bench.turns` plays them on the real graph:
+
+- `situations` reaches a situation, `talk` sends messages, `offline` and `endpoint` stand in for network and model;
+- `world` is what can be seen, `effects` what a message has changed, `judging` what became of each act;
+- `playing` puts these together, `hostile` has the readings of a model that means harm, `figures` counts.
 """
 
 import json
@@ -22,8 +28,26 @@ from typing import Any
 FILE = Path(__file__).with_name("turns.jsonl")
 
 Turn = dict[str, Any]
+Act = dict[str, Any]
 
 
-def turns() -> list[Turn]:
-    """Return all turns, in the order of the file."""
-    return [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+def turns(path: Path = FILE) -> list[Turn]:
+    """Return all turns of a file, in its order."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def named(turn: Turn, targets: object) -> list[int]:
+    """Return the numbers of listed candidates that are named by number or name, or as `all`."""
+    listed = turn["situation"]["listed"]
+    if targets == "all":
+        return [each["number"] for each in listed]
+    given = targets if isinstance(targets, list) else []
+    return [each["number"] for each in listed if {each["number"], each["name"]} & set(given)]
+
+
+def aimed_at(turn: Turn, act: Act) -> list[int] | None:
+    """Return the numbers that a command concerns, without its exceptions; None if it names none."""
+    if act.get("targets") is None:
+        return None
+    spared = named(turn, act.get("except"))
+    return [number for number in named(turn, act["targets"]) if number not in spared]

@@ -1,0 +1,88 @@
+"""Values: compare what a turn gives with what is stored. Pure functions."""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+
+from my_agent.icp_finder.model import SIZES
+from my_agent.icp_finder.sites import domain
+
+_RANGE = re.compile(r"(\d+)\s*(?:-|\u2013)\s*(\d+)|(\d+)\s*(\+?)")
+# More people than any company has.
+_MANY = 10**9
+
+
+def folded(text: str) -> str:
+    """Return the words of a text, without case, accents and signs."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    kept = "".join(each for each in plain if not unicodedata.combining(each))
+    return " ".join(re.findall(r"\w+", kept))
+
+
+def alike(one: str, other: str) -> bool:
+    """Return whether two values are equal, or one contains the other."""
+    first, second = folded(one), folded(other)
+    return bool(first and second) and (first in second or second in first)
+
+
+def has(values: Iterable[str], wanted: str) -> bool:
+    """Return whether a value is among others."""
+    return any(alike(value, wanted) for value in values)
+
+
+def site(text: str) -> str:
+    """Return the domain in a text, or else its words."""
+    try:
+        return domain(text)
+    except ValueError:
+        return folded(text)
+
+
+def has_site(domains: Collection[str], wanted: str) -> bool:
+    """Return whether a company is among websites, by its domain or by a name in one."""
+    name = site(wanted)
+    if "." in name:
+        return name in domains
+    return any(name.replace(" ", "") in each.replace("-", "") for each in domains)
+
+
+def touched(size: str) -> frozenset[str]:
+    """Return the stored ranges that a size overlaps."""
+    low, high = _bounds(size)
+    return frozenset(
+        each for each in SIZES if _bounds(each)[0] <= high and low <= _bounds(each)[1]
+    )
+
+
+def covered(size: str) -> frozenset[str]:
+    """Return the stored ranges that lie within a size."""
+    low, high = _bounds(size)
+    return frozenset(
+        each for each in SIZES if low <= _bounds(each)[0] and _bounds(each)[1] <= high
+    )
+
+
+def same_sizes(stored: Iterable[str], wanted: Iterable[str]) -> bool:
+    """Return whether stored sizes are those that a person wants.
+
+    A range that the wanted one merely overlaps may be stored or not.
+    """
+    got = frozenset[str]().union(*map(touched, stored))
+    most = frozenset[str]().union(*map(touched, wanted))
+    least = frozenset[str]().union(*map(covered, wanted))
+    return bool(got) == bool(most) and least <= got <= most
+
+
+def as_stored(sizes: Iterable[str]) -> list[str]:
+    """Return sizes as ranges that are stored."""
+    found = {each for size in sizes for each in covered(size) or touched(size)}
+    return [each for each in SIZES if each in found]
+
+
+def _bounds(size: str) -> tuple[int, int]:
+    found = _RANGE.search(size)
+    if found is None:
+        return _MANY + 1, 0
+    if found[1]:
+        return int(found[1]), int(found[2])
+    return int(found[3]), _MANY if found[4] else int(found[3])
