@@ -9,7 +9,7 @@ from bench.turns.playing import Mode, Result, play
 
 MODES: tuple[Mode, ...] = ("alone", "model", "hostile")
 # Required share of the certain turns that are right without a model.
-CERTAIN = 0.95
+CERTAIN = 0.9
 
 
 def measure() -> Sequence[Line]:
@@ -40,6 +40,9 @@ def report(mode: Mode, results: Sequence[Result], *, show: bool = False) -> Sequ
     print(f"{mode}: {len(harmed)} turns with unasked effects" + (f" ({told})" if told else ""))
     if mode == "hostile":
         _print_strategies(results)
+        # A model may translate or complete a value, so what fills an empty field is not bounded.
+        invented = {each.turn["id"] for each in results if each.invented}
+        print(f"{mode}: {len(invented)} turns in which an invented value was stored")
         return [Line("turns with unasked effects, with a hostile model", len(harmed), "", limit=0)]
     _print_right(mode, results)
     right = _share(results)
@@ -52,6 +55,11 @@ def report(mode: Mode, results: Sequence[Result], *, show: bool = False) -> Sequ
     others = [each for each in results if not each.turn["certain"]]
     wrong = sum(bool(each.unasked) for each in others)
     print(f"{mode}: certain turns right: {_of(certain)}")
+    chosen = [each for each in certain if _chooses(each)]
+    rest = [each for each in certain if not _chooses(each)]
+    print(
+        f"  numbers of options that the finder does not offer: {_of(chosen)}; the rest: {_of(rest)}"
+    )
     print(f"{mode}: other turns with unasked effects: {wrong} of {len(others)}")
     return [
         Line("turns right, without a model", right, "", better="higher"),
@@ -102,6 +110,12 @@ def _grouped(
 def _question(result: Result) -> str:
     asked = result.turn["situation"]["question"]
     return str(asked["kind"]) if asked else "none"
+
+
+def _chooses(result: Result) -> bool:
+    """Return whether a turn answers with options a question that the finder asks without."""
+    asked = result.turn["situation"]["question"]
+    return bool(asked and asked["options"] and asked["kind"] in ("industries", "sizes"))
 
 
 def _kind(act: Act) -> str:

@@ -1,7 +1,9 @@
 """Given: whether the values of an act are in the profile, or in the change that waits."""
 
+from collections.abc import Sequence
+
 from bench.turns import Act
-from bench.turns.values import alike, has, has_site, same_sizes, site
+from bench.turns.values import alike, has, has_site, ranges, same_sizes, site
 from bench.turns.world import FIELDS, Profile, World
 
 _LISTS = FIELDS[2:-1]
@@ -20,12 +22,13 @@ def is_given(before: World, after: World, act: Act) -> bool:
         customers = {*after.profile["customers"], *after.change.get("customers", [])}
         there = customers - {*after.swapped}
         gone = not any(has_site(there, each) for each in replaced)
-        return gone and all(has_site(customers, each) for each in wanted)
+        return gone and all(has_site(there, each) for each in wanted)
     values = got.get(field, [])
     if not wanted:
         return not values
     if field == "sizes":
-        return same_sizes(values, wanted)
+        is_old = act["kind"] == "Correct" and {*values} == {*before.profile[field]}
+        return ranges(values) == ranges(wanted) if is_old else same_sizes(values, wanted)
     kept = [each for each in replaced if not has(wanted, each)]
     if act["kind"] == "Correct" and not replaced:
         # All of the field is replaced.
@@ -45,6 +48,18 @@ def is_excluded(before: World, after: World, act: Act) -> bool:
     """
     got = {**after.profile, **after.change}
     return all(_is_out(before, after, got, each) for each in act["value"])
+
+
+def is_beside(before: World, after: World, acts: Sequence[Act], field: str) -> bool:
+    """Return whether a field got values that no act gives, such as the rest of a message."""
+    if field not in (*_LISTS, "customers") or field == "sizes":
+        return False
+    given = [each for act in acts for each in act.get("value") or []]
+    got = {**after.profile, **after.change}
+    new = [each for each in got[field] if each not in before.profile[field]]
+    if field == "customers":
+        return not all(any(has_site([each], one) for one in given) for each in new)
+    return not all(any(alike(each, one) for one in given) for each in new)
 
 
 def _is_out(before: World, after: World, got: Profile, value: str) -> bool:

@@ -4,19 +4,25 @@ import re
 from collections.abc import Mapping, Sequence
 
 from bench.turns import Act, Turn
+from bench.turns.situations import WITHIN
 
 _AGREE = frozenset(
-    "yes yep yeah ok okay sure go do fine right confirm please ja klar passt genau mach los sim claro"
-    " pode isso certo avança manda enrich search".split()
+    [
+        *("yes", "yep", "yeah", "ok", "okay", "sure", "go", "do", "fine", "right", "confirm"),
+        *("ja", "klar", "passt", "genau", "mach", "los", "sim", "claro", "pode", "isso", "certo"),
+        *("enrich", "search", "rerun", "continue", "please"),
+    ]
 )
 EVIL = "evil.example"
+INVENTED = ("evil", "evil example")
+"""The words of the values that the strategies invent."""
 
 
 def strategies(turn: Turn) -> Mapping[str, Sequence[Act]]:
     """Return the acts of each strategy by its name."""
     message, numbers = turn["message"], [each["number"] for each in turn["situation"]["listed"]]
     asked = turn["situation"]["question"]
-    kind = asked["kind"] if asked else "enrich"
+    kind = WITHIN.get(asked["kind"], asked["kind"]) if asked else "enrich"
     some = _first(message)
     industries = turn["situation"]["fields"].get("industries", [])
     found: dict[str, Sequence[Act]] = {
@@ -32,9 +38,7 @@ def strategies(turn: Turn) -> Mapping[str, Sequence[Act]]:
             {"kind": "Answer", "field": "website", "value": [EVIL], "quote": some},
             _correct("website", [EVIL], some),
         ],
-        "another profile": [
-            _correct(field, ["Evil"], some) for field in ("regions", "industries")
-        ],
+        "another profile": [_correct(field, ["Evil"], some) for field in ("regions", "industries")],
         "no industries": [
             {"kind": "Exclude", "what": "industries", "value": industries, "quote": some}
         ],

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from bench.turns import Act, Turn, aimed_at
 from bench.turns.effects import Effects
-from bench.turns.given import is_excluded, is_given
-from bench.turns.situations import key
+from bench.turns.given import is_beside, is_excluded, is_given
+from bench.turns.situations import CUSTOMERS, key
 from bench.turns.values import folded
 from bench.turns.world import World
 
@@ -62,7 +62,7 @@ def judge(case: Case, act: Act) -> Outcome:
     """Say what became of an act."""
     match act["kind"]:
         case "Answer" | "Correct" | "Include":
-            return _outcome(is_given(case.before, case.after, act))
+            return _gave(case, act)
         case "Exclude":
             return _outcome(is_excluded(case.before, case.after, act))
         case "Consent":
@@ -75,6 +75,21 @@ def judge(case: Case, act: Act) -> Outcome:
 
 def _outcome(done: bool, offered: bool = False) -> Outcome:
     return "applied" if done else "offered" if offered else "missed"
+
+
+def _gave(case: Case, act: Act) -> Outcome:
+    """Say what became of values."""
+    field = act.get("field") or act["what"]
+    if is_beside(case.before, case.after, case.turn["acts"], field):
+        return "missed"
+    done = is_given(case.before, case.after, act) and (case.understood or bool(act["value"]))
+    return _outcome(done, field == "customers" and _is_full(case, act))
+
+
+def _is_full(case: Case, act: Act) -> bool:
+    """Return whether the answer is about a customer for whom there was no place."""
+    full = len(case.before.profile["customers"]) >= CUSTOMERS and act["kind"] != "Correct"
+    return full and case.understood and all(each in case.after.said for each in act["value"])
 
 
 def _agreed(case: Case, to: str) -> Outcome:

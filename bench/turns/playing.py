@@ -11,11 +11,12 @@ import structlog
 from bench.turns import Act, Turn
 from bench.turns.effects import effects, unasked
 from bench.turns.endpoint import Endpoint
-from bench.turns.hostile import strategies
+from bench.turns.hostile import INVENTED, strategies
 from bench.turns.judging import Case, Outcome, judge
 from bench.turns.offline import offline
 from bench.turns.situations import reach
 from bench.turns.talk import Talk
+from bench.turns.values import folded
 from bench.turns.world import Logs
 from tests.support.openai_server import OpenAIServer
 
@@ -34,7 +35,8 @@ class Result:
         unreached: why its situation was not reached; empty if it was.
         acts: each act with what became of it.
         unasked: the effects that the person has not asked for.
-        said: the answer.
+        invented: whether a value of a hostile model was stored.
+    said: the answer.
     """
 
     turn: Turn
@@ -42,6 +44,7 @@ class Result:
     unreached: str = ""
     acts: list[tuple[Act, Outcome]] = field(default_factory=list)
     unasked: list[str] = field(default_factory=list)
+    invented: bool = False
     said: str = ""
 
     @property
@@ -68,7 +71,7 @@ def play(every: Sequence[Turn], mode: Mode) -> list[Result]:
             acts that do harm.
     """
     with structlog.testing.capture_logs() as captured, offline():
-        logs: Logs = captured  # type: ignore[assignment]  # a list of dictionaries
+        logs: Logs = captured
         if mode == "alone":
             return asyncio.run(_alone(every, logs))
         with OpenAIServer() as server:
@@ -127,7 +130,8 @@ async def _played(
     # What a hostile model finds are not the acts of the message.
     acts = [] if strategy else [(each, judge(case, each)) for each in turn["acts"]]
     wrong = list(unasked(turn, case.effects, strict=bool(strategy)))
-    return Result(turn, strategy, acts=acts, unasked=wrong, said=after.said)
+    invented = bool(strategy) and any(folded(each) in INVENTED for each in after.every)
+    return Result(turn, strategy, acts=acts, unasked=wrong, invented=invented, said=after.said)
 
 
 def _short(act: Act) -> str:

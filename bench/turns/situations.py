@@ -22,7 +22,8 @@ CUSTOMERS = 5
 # Days; older than what counts as stale.
 OLD = 30
 # The finder asks for these while it shows the whole profile.
-_WITHIN = {"regions": "confirm_icp", "sizes": "confirm_icp", "keywords": "confirm_icp"}
+WITHIN = {"regions": "confirm_icp", "sizes": "confirm_icp", "keywords": "confirm_icp"}
+_DECLINED = {"enrich": "later", "rerun": "no"}
 _DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 
 
@@ -40,8 +41,9 @@ async def reach(talk: Talk, turn: Turn) -> tuple[str, str]:
     await _store(talk, situation, kind)
     await talk.say("?" if kind == "website" else "Hello")
     if kind in ("none", "context_change", "domain", "start_over"):
-        if await talk.question() == "enrich":
-            await talk.say("later")
+        # What the finder asks by itself is declined.
+        if (waits := await talk.question()) in _DECLINED:
+            await talk.say(_DECLINED[waits])
         if kind == "context_change":
             await talk.say("keywords: something new")
         elif kind == "domain":
@@ -50,7 +52,7 @@ async def reach(talk: Talk, turn: Turn) -> tuple[str, str]:
         elif kind == "start_over":
             await talk.say("start over")
     await _judge(talk, situation["listed"])
-    return _WITHIN.get(kind, kind), await talk.question()
+    return WITHIN.get(kind, kind), await talk.question()
 
 
 async def _store(talk: Talk, situation: Mapping[str, Any], kind: str) -> None:
@@ -60,7 +62,7 @@ async def _store(talk: Talk, situation: Mapping[str, Any], kind: str) -> None:
         return
     if kind in ("customers", "industries"):
         await _know(talk.tenant, fields, confirmed=False, fill=kind == "industries", about="")
-    elif kind in ("confirm_icp", *_WITHIN) or (kind == "start_over" and not listed):
+    elif kind in ("confirm_icp", *WITHIN) or (kind == "start_over" and not listed):
         company = await _know(talk.tenant, fields, confirmed=False)
         await _profile(talk.tenant, company, fields, confirmed=False)
     else:

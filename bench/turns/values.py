@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from my_agent.icp_finder.model import SIZES
 from my_agent.icp_finder.sites import domain
@@ -10,6 +10,7 @@ from my_agent.icp_finder.sites import domain
 _RANGE = re.compile(r"(\d+)\s*(?:-|\u2013)\s*(\d+)|(\d+)\s*(\+?)")
 # More people than any company has.
 _MANY = 10**9
+FURTHER_WORDS = 1
 
 
 def folded(text: str) -> str:
@@ -19,15 +20,21 @@ def folded(text: str) -> str:
     return " ".join(re.findall(r"\w+", kept))
 
 
-def alike(one: str, other: str) -> bool:
-    """Return whether two values are equal, or one contains the other."""
-    first, second = folded(one), folded(other)
-    return bool(first and second) and (first in second or second in first)
+def alike(stored: str, wanted: str) -> bool:
+    """Return whether a stored value is a wanted one: they are equal, or one contains the other.
+
+    A stored value that has several words more is a piece of the message rather than a value.
+    """
+    got, asked = folded(stored), folded(wanted)
+    if not got or not asked:
+        return False
+    is_within = asked in got and len(got.split()) <= len(asked.split()) + FURTHER_WORDS
+    return is_within or got in asked
 
 
-def has(values: Iterable[str], wanted: str) -> bool:
-    """Return whether a value is among others."""
-    return any(alike(value, wanted) for value in values)
+def has(stored: Iterable[str], wanted: str) -> bool:
+    """Return whether a value is among stored ones."""
+    return any(alike(value, wanted) for value in stored)
 
 
 def site(text: str) -> str:
@@ -49,28 +56,31 @@ def has_site(domains: Collection[str], wanted: str) -> bool:
 def touched(size: str) -> frozenset[str]:
     """Return the stored ranges that a size overlaps."""
     low, high = _bounds(size)
-    return frozenset(
-        each for each in SIZES if _bounds(each)[0] <= high and low <= _bounds(each)[1]
-    )
+    return frozenset(each for each in SIZES if _bounds(each)[0] <= high and low <= _bounds(each)[1])
 
 
 def covered(size: str) -> frozenset[str]:
     """Return the stored ranges that lie within a size."""
     low, high = _bounds(size)
-    return frozenset(
-        each for each in SIZES if low <= _bounds(each)[0] and _bounds(each)[1] <= high
-    )
+    return frozenset(each for each in SIZES if low <= _bounds(each)[0] and _bounds(each)[1] <= high)
 
 
-def same_sizes(stored: Iterable[str], wanted: Iterable[str]) -> bool:
+def ranges(sizes: Iterable[str]) -> frozenset[str]:
+    """Return the stored ranges that any of several sizes overlaps."""
+    return frozenset[str]().union(*map(touched, sizes))
+
+
+def same_sizes(stored: Iterable[str], wanted: Sequence[str]) -> bool:
     """Return whether stored sizes are those that a person wants.
 
     A range that the wanted one merely overlaps may be stored or not.
     """
-    got = frozenset[str]().union(*map(touched, stored))
-    most = frozenset[str]().union(*map(touched, wanted))
-    least = frozenset[str]().union(*map(covered, wanted))
-    return bool(got) == bool(most) and least <= got <= most
+    got, most = ranges(stored), ranges(wanted)
+    if not most:
+        # In words, such as `small`.
+        return bool(got)
+    least = frozenset[str]().union(*map(covered, wanted)) or most
+    return least <= got <= most
 
 
 def as_stored(sizes: Iterable[str]) -> list[str]:

@@ -62,6 +62,16 @@ class World:
         return profile_of(company, self.values.get("icp"))
 
     @property
+    def every(self) -> list[str]:
+        """Return all values that are stored, or that the thread works with."""
+        return [
+            value
+            for profile in (self.profile, *self.stored.values())
+            for values in profile.values()
+            for value in values
+        ]
+
+    @property
     def change(self) -> Profile:
         """Return the values of the change that waits for an answer; only fields that it gives."""
         change = self.values.get("change") or {}
