@@ -272,8 +272,8 @@ def named(site: Site) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Join words as in a sentence."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    """Join words as in a sentence; no words give an empty text."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 # --- searches -----------------------------------------------------------------

@@ -1,11 +1,19 @@
 """Acts: what one message does, in its order. A reader writes them; each quotes the words that say it."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 # The most acts of a message, values of an act, and characters of a text in it.
 MOST, VALUES, LENGTH = 20, 40, 500
+
+
+def _listed(value: object) -> object:
+    """Return a single text, or nothing, as a list: models write both."""
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+Values = Annotated[list[str], BeforeValidator(_listed), Field(max_length=VALUES)]
 
 
 class _Act(BaseModel):
@@ -25,7 +33,7 @@ class Answer(_Act):
 
     kind: Literal["Answer"]
     field: str = Field(max_length=40)
-    value: list[str] = Field(max_length=VALUES)
+    value: Values
 
 
 class Correct(_Act):
@@ -33,8 +41,8 @@ class Correct(_Act):
 
     kind: Literal["Correct"]
     field: str = Field(max_length=40)
-    value: list[str] = Field(max_length=VALUES)
-    instead_of: list[str] = Field(default_factory=list, max_length=VALUES)
+    value: Values
+    instead_of: Values = Field(default_factory=list)
 
 
 class Exclude(_Act):
@@ -42,7 +50,7 @@ class Exclude(_Act):
 
     kind: Literal["Exclude"]
     what: str = Field(max_length=40)
-    value: list[str] = Field(max_length=VALUES)
+    value: Values
 
 
 class Include(_Act):
@@ -50,7 +58,7 @@ class Include(_Act):
 
     kind: Literal["Include"]
     what: str = Field(max_length=40)
-    value: list[str] = Field(max_length=VALUES)
+    value: Values
 
 
 class Command(_Act):

@@ -93,11 +93,13 @@ class Resolved:
         keys: the items, in the order of the targets.
         unknown: the targets that name no item.
         unclear: the targets that name several, with their names.
+        unsaid: the items that a reader named and the quote does not: `the last one`.
     """
 
     keys: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unclear: dict[str, list[str]] = field(default_factory=dict)
+    unsaid: list[str] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
@@ -110,19 +112,23 @@ def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) 
 
     Args:
         targets: numbers and names, as a reader gave them.
-        quote: the words that say them. A number or a name that they do not contain is unknown.
+        quote: the words that say them. An item that they do not contain is `unsaid`.
         listed: what can be named.
     """
     found = Resolved()
     said = numbers(quote, [each.name for each in listed])
     for target in targets:
         number = _number(target)
-        if number is not None and number in said:
+        if number is not None and (number in said or isinstance(target, int)):
             keys = [each.key for each in listed if each.number == number]
-        elif number is not None and isinstance(target, int):
-            keys = []
+            if number not in said:
+                found.unsaid.extend(keys)
         else:
             keys = _named(str(target), quote, listed)
+        if not keys:
+            # A reader may know which one `the last` is; the person is asked.
+            keys = [each.key for each in listed if fold(each.name) == fold(str(target))]
+            found.unsaid.extend(keys)
         if len(keys) == 1:
             found.keys.append(keys[0])
         elif keys:
@@ -130,7 +136,8 @@ def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) 
             found.unclear[str(target)] = [by_key[key] for key in keys]
         else:
             found.unknown.append(str(target))
-    return Resolved(list(dict.fromkeys(found.keys)), found.unknown, found.unclear)
+    keys = list(dict.fromkeys(found.keys))
+    return Resolved(keys, found.unknown, found.unclear, found.unsaid)
 
 
 def numbers(text: str, names: Sequence[str] = ()) -> list[int]:
@@ -185,6 +192,13 @@ COUNTS = {
     "duas": 2,
     "couple": 2,
 }
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number, an ordinal, or a range such as `2-4`."""
+    plain = fold(word)
+    is_digits = re.fullmatch(r"[#\d\s-]*\d(?:st|nd|rd|th|[ºªoa])?[-]?", word) is not None
+    return is_digits or plain in ORDINALS or plain in COUNTS or plain in ("first", "top", "last")
 
 
 def _count(word: str) -> int:

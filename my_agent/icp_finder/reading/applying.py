@@ -229,7 +229,7 @@ def _exclude_companies(turn: _Turn, act: of.Exclude) -> None:
                 order(
                     "reject",
                     found.keys,
-                    sure=evidence.is_sure(turn.message, _span(turn, act), "reject", act.quote),
+                    sure=_is_sure(turn, act, "reject", found.keys),
                 ),
             )
         for each in found.unknown:
@@ -321,7 +321,7 @@ def _command(turn: _Turn, act: of.Command, span: quotes.Span) -> None:
             return
     if act.name in commands.COSTLY:
         _wish(turn, made)
-    elif act.name in commands.FEEDBACK or act.name in ("undo", "stop"):
+    elif act.name in ("undo", "stop") or (act.name in commands.FEEDBACK and targets):
         _add_order(turn, made)
     else:
         turn.heard["orders"].append({**made, "sure": True})

@@ -45,6 +45,13 @@ _ABOUT_CANDIDATES = (*FEEDBACK, "enrich", "explain", "tell", "show", "filter")
 SET = "i meant?|we mean|make it|change (?:it )?to|only|just|instead|ich meinte?|wir meinen|nur|stattdessen|quis dizer|queria dizer|é|só|apenas"
 ADD = "add|include|also|plus|nimm|ergänze?|füge?|auch|dazu|adicion\\w*|acrescent\\w*|inclu\\w*|põe|também"
 # fmt: on
+BESIDE = frozenset(
+    "and und e or the die der den das dem a o os as number no nr nummer número numero candidate candidates kandidat kandidaten candidato candidata"
+    " company companies firma empresa ab an aus weg raus zu out to from off list liste lista my me mir also auch também now jetzt agora only just nur"
+    " ones one is it # nº first top best ersten primeiras primeiros melhores here hier aqui continue weiter continua continuar search suche busca"
+    " discovery profile profil perfil again enrichment same session run start begin everything all alle alles todos todas tudo them for with".split()
+)
+"""Words that mean nothing more beside a command, its numbers and its names."""
 _EVIDENCE = {
     name: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
     for name, words in COMMANDS.items()
@@ -55,6 +62,12 @@ def is_evidence(name: str, quote: str) -> bool:
     """Return whether a quote contains a word for a command."""
     found = _EVIDENCE.get(name)
     return found is not None and found.search(quote) is not None
+
+
+def without(name: str, text: str) -> str:
+    """Return a text without the words for a command."""
+    found = _EVIDENCE.get(name)
+    return found.sub(" ", text) if found is not None else text
 
 
 def takes_candidates(name: str) -> bool:

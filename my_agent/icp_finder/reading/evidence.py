@@ -5,6 +5,7 @@ quote, a removal needs a word that removes, and an order is sure only without do
 negation or question around it.
 """
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -90,7 +91,7 @@ def is_denied(message: str, span: quotes.Span, *, swaps: bool) -> bool:
 
 def is_elsewhere(message: str, span: quotes.Span) -> bool:
     """Return whether a website is named as that of someone else."""
-    return _ELSEWHERE.search(quotes.sentence(span, message)) is not None
+    return _ELSEWHERE.search(quotes.clause(span, message)) is not None
 
 
 def takes_away(message: str, span: quotes.Span) -> bool:
@@ -105,46 +106,45 @@ def says_all(quote: str) -> bool:
 
 
 def is_sure(
-    message: str, span: quotes.Span, name: str, quote: str, *, has_exceptions: bool = False
-) -> bool:
-    """Return whether the person's own words give an order.
-
-    Args:
-        message: the message.
-        span: where the quote stands.
-        name: the command.
-        quote: the quote.
-        has_exceptions: whether the act leaves something out; then words of exception are its own.
-    """
-    if not commands.is_evidence(name, quote):
-        return False
-    # What costs is judged by the whole message: one sentence may take back another.
-    part = None if name in commands.COSTLY else span
-    return is_plain(message, part, has_exceptions=has_exceptions)
-
-
-def is_plain(
+    name: str,
     message: str,
     span: quotes.Span | None,
     *,
+    known: Sequence[str] = (),
     has_exceptions: bool = False,
-    ignored: Sequence[quotes.Span] = (),
+    explained: Sequence[quotes.Span] = (),
 ) -> bool:
-    """Return whether words are free of doubt, condition, report, negation and question.
+    """Return whether every word of a message, or of a sentence, asks for a command, or agrees to it.
+
+    Doubt, condition, report, negation, a question, and any word that means something else make it
+    unsure: then a button asks.
 
     Args:
+        name: the command.
         message: the message.
-        span: the quote whose sentence counts; None: the whole message.
-        has_exceptions: whether words of exception and negation are explained.
-        ignored: quotes whose words of negation other acts explain.
+        span: the quote whose sentence counts; None: the whole message, as for all that costs.
+        known: names of the candidates that it is about.
+        has_exceptions: whether the act leaves something out; then words of exception are its own.
+        explained: quotes, or reasons, that other acts explain.
     """
+    for first, last in explained:
+        message = message[:first] + " " * (last - first) + message[last:]
     text = message if span is None else quotes.sentence(span, message)
     asked = words.POLITE.sub(" ", text)
-    is_polite = asked != text
-    if ("?" in text and not is_polite) or words.DOUBT.search(asked) or _QUOTED.search(text):
+    if ("?" in text and asked == text) or words.DOUBT.search(asked) or _QUOTED.search(text):
         return False
-    for first, last in sorted(ignored, reverse=True):
-        message = message[:first] + " " * (last - first) + message[last:]
-    rest = message if span is None else quotes.sentence(span, message)
-    rest = words.YES_PHRASES.sub(" ", _FIRST_NO.sub("", rest) if has_exceptions else rest)
-    return has_exceptions or not (words.NEGATION.search(rest) or words.EXCEPTION.search(rest))
+    rest = words.YES_PHRASES.sub(" ", asked)
+    if has_exceptions:
+        rest = words.EXCEPTION.sub(" ", _FIRST_NO.sub(" ", rest))
+        rest = words.NEGATION.sub(" ", rest)
+    if words.NEGATION.search(rest) or words.EXCEPTION.search(rest):
+        return False
+    named = {word for each in known for word in names.fold(each).split()}
+    return all(_is_explained(word, named) for word in words.tokens(commands.without(name, rest)))
+
+
+def _is_explained(word: str, named: set[str]) -> bool:
+    if word in words.YES or words.is_filler(word) or names.is_number(word) or word in commands.BESIDE:
+        return True
+    mine = names.fold(word).split()
+    return all(each in named or any(fuzz.ratio(each, own) >= names.ALIKE for own in named) for each in mine)
