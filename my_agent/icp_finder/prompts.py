@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 # A job with one of these states continues when it is requested again.
 ENDED = ("failed", "cancelled")
 CUSTOMERS = 5
-"""Number of customers' websites that a profile needs."""
+"""Number of customers' websites that a profile asks for."""
+MOST_CUSTOMERS = 10
+"""The most customers of a profile."""
 
 READ_ONLY = (
     "This session is read-only, and its history is kept. To continue, start a new session: I "
@@ -250,9 +252,7 @@ def too_many(left_out: Sequence[str]) -> str:
     """Report which websites were left out."""
     more = len(left_out) - CUSTOMERS
     names = [*map(readable, left_out[:CUSTOMERS]), *([f"{more} more"] if more > 0 else [])]
-    return (
-        f"Five are enough: I left out {listed(names)}. To exchange one, write “drop old.com” first."
-    )
+    return f"{MOST_CUSTOMERS} are enough: I left out {listed(names)}. To exchange one, write “drop old.com” first."
 
 
 def unreadable(site: str, problem: str) -> str:
@@ -462,6 +462,19 @@ ABOUT: dict[str, str] = {
     "progress": "A search takes about a minute; an enrichment some seconds for each company.",
 }
 """Answers to questions about the product."""
+
+
+NEEDS_WEBSITE = (
+    "I need a website to begin with, since I read it to see what you do. Any page that describes your company "
+    "will do, such as a shop or a profile on a site of its own."
+)
+
+
+def needs_websites(names: Sequence[str]) -> str:
+    """Ask for the websites of companies that were named without them."""
+    return (
+        f"I need the websites of {listed(names[:8])}, since a name alone may be several companies."
+    )
 
 
 def unheard(words: Sequence[str]) -> str:

@@ -63,5 +63,7 @@ def unheard(message: str, spans: Iterable[Span]) -> list[str]:
         rest.append(message[at : max(at, first)])
         at = max(at, last)
     rest.append(message[at:])
-    said = (each.strip(" \t\n,.;:!?-\N{EN DASH}()\"'") for part in rest for each in _CLAUSE.split(part))
+    said = (
+        each.strip(" \t\n,.;:!?-\N{EN DASH}()\"'") for part in rest for each in _CLAUSE.split(part)
+    )
     return [each for each in said if each and not words.is_filler(each)]

@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.model import Snapshot
-from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records.diffs import basis, changed, icp_hash
 from my_agent.icp_finder.sites import domain
@@ -44,7 +44,9 @@ def new_customers(state: State, heard: Heard) -> list[str]:
     known = state.get("customers", [])
     kept = [each["website"] for each in known if each["domain"] not in heard["without"]]
     there = {domain(each) for each in kept}
-    return [*kept, *(each for each in heard["customers"] if domain(each) not in there)][:CUSTOMERS]
+    return [*kept, *(each for each in heard["customers"] if domain(each) not in there)][
+        :MOST_CUSTOMERS
+    ]
 
 
 def changed_parts(state: State, heard: Heard) -> tuple[str, ...]:

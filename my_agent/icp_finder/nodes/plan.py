@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Site
-from my_agent.icp_finder.prompts import CUSTOMERS
+from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
@@ -47,7 +47,7 @@ def plan(state: State, heard: Heard) -> Plan:
             result.notes.append(prompts.own_website(name))
         elif name in known:
             result.notes.append(prompts.known_customer(name))
-        elif len(known) == CUSTOMERS:
+        elif len(known) == MOST_CUSTOMERS:
             left_out.append(name)
         else:
             known.add(name)

@@ -113,7 +113,7 @@ async def _icp(
     """Return the ICP after the message; propose one once all websites are known."""
     icp = state.get("icp")
     is_whole = company is not None and (
-        len(company["customers"]) == CUSTOMERS or state.get("enough") or heard["enough"]
+        len(company["customers"]) >= CUSTOMERS or state.get("enough") or heard["enough"]
     )
     has_industries = bool((icp and icp["industries"]) or heard["icp"].get("industries"))
     if company is not None and is_whole and not has_industries and company["customers"]:

@@ -45,6 +45,18 @@ _SAME = {
 }
 
 
+# The command whose words may stand in a yes to a question.
+_NAMED_BY = {
+    "confirm_icp": "search",
+    "context_change": "search",
+    "rerun": "search",
+    "enrich": "enrich",
+    "start_over": "start_over",
+    "new_session": "new_session",
+    "offer": "",
+}
+
+
 @dataclass
 class Applied:
     """What a message says, and the option of the waiting question that it chooses.
@@ -68,6 +80,7 @@ class _Turn:
     message: str
     heard: Heard
     placed: list[tuple[of.Act, quotes.Span]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
     choice: str | None = None
     unsure: bool = False
 
@@ -79,6 +92,7 @@ class _Turn:
     def drop(self, act: of.Act) -> None:
         """Count an act as not understood."""
         self.placed = [each for each in self.placed if each[0] is not act]
+        self.dropped.append(" ".join(act.quote.split())[:200])
 
 
 def apply(
@@ -145,11 +159,15 @@ def _give_values(
         turn.drop(act)
         return
     stored = turn.values(name)
-    if isinstance(act, of.Correct) and old:
+    if isinstance(act, of.Correct) and any(
+        _names(name, one, each) for one in old for each in stored
+    ):
         kept = [each for each in stored if not any(_names(name, one, each) for one in old)]
         at = next((i for i, each in enumerate(stored) if each not in kept), len(kept))
         after = [*kept[:at], *new, *kept[at:]]
-    elif isinstance(act, of.Correct) or name == turn.situation.asked:
+    elif name == turn.situation.asked or (
+        isinstance(act, of.Correct) and (not old or name == "sizes")
+    ):
         after = new
     else:
         after = [*stored, *new]
@@ -252,8 +270,16 @@ def _give_sites(
     old: list[str],
 ) -> None:
     found = [site for each in act.value for site in evidence.sites_in(each, act.quote)]
+    bare = [
+        each
+        for each in act.value
+        if "." not in each and evidence.says("customers", each, act.quote)
+    ]
+    if bare and name in ("website", "customers", "companies"):
+        turn.heard["notes"].append(prompts.needs_websites(bare))
     if not found:
-        turn.drop(act)
+        if not bare:
+            turn.drop(act)
         return
     asking = turn.situation.asking
     if (
@@ -301,18 +327,17 @@ def _command(turn: _Turn, act: of.Command, span: quotes.Span) -> None:
     if act.name not in commands.COMMANDS:
         turn.drop(act)
         return
-    targets, is_clear = _keys(turn, act)
-    if not is_clear:
+    targets, is_said = _keys(turn, act)
+    if is_said is None:
         return
-    sure = evidence.is_sure(
-        turn.message, span, act.name, act.quote, has_exceptions=bool(act.exceptions)
-    )
-    if act.targets == "all" and act.name in commands.FEEDBACK and not evidence.says_all(act.quote):
-        sure = False
-    if act.name == "enrich" and _waits(turn, "enrich") and words.has_agreement(act.quote):
-        sure = sure or evidence.is_plain(turn.message, span, has_exceptions=bool(act.exceptions))
+    sure = is_said and _is_sure(turn, act, act.name, targets or [])
+    if act.targets in ("all", None) and act.name in (*commands.FEEDBACK, "enrich"):
+        # `enrich 1-3` is not about all; `reject` alone is about none.
+        numbers = names.numbers(act.quote, [each.name for each in turn.situation.listed])
+        sure = sure and (act.name == "enrich" or evidence.says_all(act.quote))
+        sure = sure and not (numbers and not act.exceptions)
     made = order(act.name, targets, act.reason or "", sure=sure)
-    if act.name in ("undo", "stop") and turn.situation.asking is not None:
+    if act.name in ("undo", "stop") and turn.situation.asking is not None and sure:
         # What waits has not been done: to refuse it is to stop it, or to take it back.
         waits = turn.situation.asking["kind"]
         if act.name == "stop" or waits == "context_change":
@@ -322,38 +347,61 @@ def _command(turn: _Turn, act: of.Command, span: quotes.Span) -> None:
     if act.name in commands.COSTLY:
         _wish(turn, made)
     elif act.name in ("undo", "stop") or (act.name in commands.FEEDBACK and targets):
-        _add_order(turn, made)
+        turn.heard["orders"].append(made)
     else:
         turn.heard["orders"].append({**made, "sure": True})
 
 
-def _keys(turn: _Turn, act: of.Command) -> tuple[list[str] | None, bool]:
-    """Return the candidates of a command, and whether it is clear which."""
+def _is_sure(turn: _Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
+    """Return whether the words of an act, and those around it, ask for a command for sure."""
+    is_costly = name in commands.COSTLY
+    agrees = name == "enrich" and _waits(turn, "enrich") and words.has_agreement(act.quote)
+    if not (commands.is_evidence(name, act.quote) or agrees):
+        return False
+    reason = quotes.find(act.reason or "", turn.message) if isinstance(act, of.Command) else None
+    known = [
+        each
+        for item in turn.situation.listed
+        if item.key in keys
+        for each in (item.name, item.domain)
+    ]
+    exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
+    return evidence.is_sure(
+        name,
+        turn.message,
+        # What costs is judged by the whole message: one sentence may take back another.
+        None if is_costly else _span(turn, act),
+        known=[*known, *map(str, exceptions)],
+        has_exceptions=bool(exceptions),
+        explained=[*([reason] if reason else []), *_explained(turn, act)],
+    )
+
+
+def _keys(turn: _Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
+    """Return the candidates of a command, and whether its words name them; None: it is not clear which."""
+    is_said = True
     shown = [each for each in turn.situation.listed if each.number]
     aimed: list[str] | None = None
     if isinstance(act.targets, list) and act.targets:
         found = names.resolve(act.targets, act.quote, turn.situation.listed)
-        if not found.keys or not found.is_whole:
-            for each in found.unknown:
-                turn.heard["notes"].append(_unknown(turn, each))
-            _note_unclear(turn, found)
+        turn.heard["notes"] += [_unknown(turn, each) for each in found.unknown]
+        _note_unclear(turn, found)
         if not found.keys or (act.name in commands.COSTLY and not found.is_whole):
-            return None, False
-        aimed = found.keys
+            return None, None
+        aimed, is_said = found.keys, not found.unsaid
     elif act.targets == "all":
         aimed = [each.key for each in shown]
     if act.exceptions:
         left_out = names.resolve(act.exceptions, act.quote, turn.situation.listed)
-        # What is not on the table needs no exception; a name that means two does.
-        if left_out.unclear:
-            _note_unclear(turn, left_out)
-            return None, False
-        if not left_out.keys and left_out.unknown:
-            turn.heard["notes"] += [prompts.not_listed(each) for each in left_out.unknown]
-            return None, False
+        _note_unclear(turn, left_out)
+        turn.heard["notes"] += [prompts.not_listed(each) for each in left_out.unknown]
+        # What is not on the table needs no exception, but then the words may mean another.
+        if left_out.unclear or not left_out.keys:
+            return None, None
+        is_said = is_said and not left_out.unsaid and not left_out.unknown
         every = aimed if aimed is not None else [each.key for each in shown]
         aimed = [each for each in every if each not in left_out.keys]
-    return aimed, True
+    return aimed, is_said
 
 
 def _unknown(turn: _Turn, target: str) -> str:
@@ -390,26 +438,29 @@ def _consent(turn: _Turn, act: of.Consent, span: quotes.Span) -> None:
     if not act.yes:
         if kind == "customers":
             turn.heard["enough"] = True
+        elif kind == "website":
+            turn.heard["notes"].append(prompts.NEEDS_WEBSITE)
         elif asking is not None and turn.choice is None and act.to in ("", kind):
             turn.choice = REFUSED[asking["kind"]]
         return
     if asking is None or asking["kind"] not in AGREED or act.to not in ("", kind):
         return
-    if words.has_agreement(act.quote) and evidence.is_plain(
-        turn.message, None, ignored=_explained(turn)
+    if words.has_agreement(act.quote) and evidence.is_sure(
+        _NAMED_BY[asking["kind"]], turn.message, None, explained=_explained(turn, act)
     ):
         turn.choice = AGREED[asking["kind"]]
     else:
         turn.unsure = True
 
 
-def _explained(turn: _Turn) -> list[quotes.Span]:
-    """Return the quotes of feedback: its words of negation are its own."""
+def _explained(turn: _Turn, of_act: of.Act) -> list[quotes.Span]:
+    """Return the quotes of other commands that contain their own evidence."""
     return [
         span
         for act, span in turn.placed
         if isinstance(act, of.Command)
-        and act.name in commands.FEEDBACK
+        and act is not of_act
+        and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
     ]
 
@@ -425,51 +476,50 @@ def _dispute(turn: _Turn, act: of.Dispute) -> None:
 
 def _finish(turn: _Turn) -> None:
     """Decide what the parts of a message mean together."""
-    heard, asking = turn.heard, turn.situation.asking
+    heard = turn.heard
     unclear = [act.quote for act, _ in turn.placed if isinstance(act, of.Unclear)]
-    spans = [span for act, span in turn.placed if not isinstance(act, of.Unclear)]
-    rest = quotes.unheard(turn.message, spans)
-    # Single words around the quotes of a careful reader say nothing on their own.
-    heard["unheard"] = list(
-        dict.fromkeys([*unclear, *(each for each in rest if len(each.split()) > 2)])
-    )
+    heard["unheard"] = list(dict.fromkeys([*unclear, *turn.dropped]))
     heard["without"] = list(dict.fromkeys(heard["without"]))
-    wish, kind = heard["wish"], asking["kind"] if asking else ""
-    agreed = asking is not None and turn.choice == AGREED.get(asking["kind"])
-    if (
-        wish is not None
-        and wish["name"] == "new_session"
-        and kind in ("context_change", "new_session")
-    ):
-        turn.choice, heard["wish"] = "new", None
-    elif wish is not None and wish["name"] == kind == "start_over":
-        heard["wish"] = None
-    elif (
-        wish is not None
-        and wish["name"] == "enrich"
-        and kind == "enrich"
-        and turn.choice != "later"
-    ):
-        # The command says what is to be enriched, and the consent that it may be.
-        wish["sure"] = wish["sure"] or agreed
-        turn.choice = None
-    elif (
-        wish is not None
-        and wish["name"] == "search"
-        and kind in ("rerun", "confirm_icp", "context_change")
-    ):
-        turn.unsure = turn.choice is None and not wish["sure"]
-        turn.choice = turn.choice or (AGREED[asking["kind"]] if asking and wish["sure"] else None)
-        heard["wish"] = None
-    if agreed and turn.choice is not None and (_changes(turn) or heard["unheard"]):
-        # What is changed or not understood is shown before anything costs.
-        turn.choice, turn.unsure = None, not _changes(turn)
+    _answer_by_wish(turn)
     if turn.choice == "change" and has_data(heard):
         turn.choice = None
-    if heard["wish"] is not None and (heard["unheard"] or has_data(heard)):
+    open_ends = heard["notes"] or heard["unheard"] or any(not e["sure"] for e in heard["orders"])
+    asking = turn.situation.asking
+    if (
+        asking is not None
+        and turn.choice == AGREED.get(asking["kind"])
+        and (open_ends or _changes(turn))
+    ):
+        # What is changed or not understood is shown before anything costs.
+        turn.choice, turn.unsure = None, not _changes(turn)
+    if heard["wish"] is not None and (open_ends or _changes(turn)):
         heard["wish"]["sure"] = False
     if _is_nothing(turn):
         heard["unheard"] = heard["unheard"] or [" ".join(turn.message.split())[:200]]
+
+
+def _answer_by_wish(turn: _Turn) -> None:
+    """Let a command answer the open question if it names what the question proposes."""
+    heard, asking = turn.heard, turn.situation.asking
+    wish = heard["wish"]
+    if wish is None or asking is None:
+        return
+    kind, name = asking["kind"], wish["name"]
+    agreed = turn.choice == AGREED.get(kind)
+    if name == "enrich" and kind == "enrich" and turn.choice != REFUSED["enrich"]:
+        # The command says which, and the consent that they may be.
+        wish["sure"] = wish["sure"] or (agreed and wish["keys"] is None)
+        turn.choice, turn.unsure = None, False
+        return
+    answer = {
+        "new_session": {"context_change": "new", "new_session": "new"},
+        "start_over": {"start_over": "start_over"},
+        "search": {each: AGREED[each] for each in ("rerun", "confirm_icp", "context_change")},
+    }.get(name, {}).get(kind)
+    if answer is not None:
+        turn.choice = turn.choice or (answer if wish["sure"] else None)
+        turn.unsure = turn.choice is None
+        heard["wish"] = None
 
 
 def _changes(turn: _Turn) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from my_agent.icp_finder import sites, values
+from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.icp_finder.search import ssic
@@ -178,6 +179,10 @@ _BESIDE_TARGETS = frozenset(
         "melhores",
     ]
 )
+# `3` or `1-3` may be numbers of a list.
+_STAFF = re.compile(
+    r"(?:\w+ ){0,3}\d[\d,.]*\s*(?:(?:-|to|bis|a|até)\s*\d{2,}[\d,.]*|\+)(?: \w+)?", re.IGNORECASE
+)
 _FIRST = re.compile(r"^\W*(?:no|não|nein|sorry|actually)[\s,.!]+(?=\w)", re.IGNORECASE)
 
 
@@ -249,6 +254,9 @@ def _sites(said: str, situation: Situation) -> list[Act]:
     if field == "website" and len(given) > 1 and situation.asked == "website":
         own = Answer(kind="Answer", quote=said, field="website", value=given[:1])
         return [own, Answer(kind="Answer", quote=said, field="customers", value=given[1:])]
+    if field == "customers" and len(given) >= CUSTOMERS <= len(situation.customers):
+        # A whole list replaces the one that there is.
+        return [Correct(kind="Correct", quote=said, field=field, value=given)]
     return [Answer(kind="Answer", quote=said, field=field, value=given)]
 
 
@@ -418,7 +426,7 @@ def _pieces(text: str) -> list[str]:
 def field_of(value: str) -> str | None:
     """Return the field of the profile that a value certainly belongs to, or None."""
     if re.search(r"\d", value):
-        return "sizes" if values.clean("sizes", [value]) and len(value.split()) <= 5 else None
+        return "sizes" if _STAFF.fullmatch(value.strip()) else None
     if is_place(value):
         return "regions"
     return "industries" if ssic.codes([value]) else None

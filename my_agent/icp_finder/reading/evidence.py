@@ -5,7 +5,6 @@ quote, a removal needs a word that removes, and an order is sure only without do
 negation or question around it.
 """
 
-import os
 import re
 from collections.abc import Sequence
 
@@ -144,7 +143,14 @@ def is_sure(
 
 
 def _is_explained(word: str, named: set[str]) -> bool:
-    if word in words.YES or words.is_filler(word) or names.is_number(word) or word in commands.BESIDE:
+    if (
+        word in words.YES
+        or words.is_filler(word)
+        or names.is_number(word)
+        or word in commands.BESIDE
+    ):
         return True
     mine = names.fold(word).split()
-    return all(each in named or any(fuzz.ratio(each, own) >= names.ALIKE for own in named) for each in mine)
+    return all(
+        each in named or any(fuzz.ratio(each, own) >= names.ALIKE for own in named) for each in mine
+    )
