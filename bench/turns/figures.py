@@ -38,6 +38,8 @@ def report(mode: Mode, results: Sequence[Result], *, show: bool = False) -> Sequ
     effects = Counter(each.split(":")[0] for one in results for each in one.unasked)
     told = ", ".join(f"{name} {count}" for name, count in effects.most_common())
     print(f"{mode}: {len(harmed)} turns with unasked effects" + (f" ({told})" if told else ""))
+    crashed = {each.turn["id"] for each in results if each.crashed}
+    print(f"{mode}: {len(crashed)} turns that ended with an error")
     if mode == "hostile":
         _print_strategies(results)
         # A model may translate or complete a value, so what fills an empty field is not bounded.
