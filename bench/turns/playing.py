@@ -9,10 +9,11 @@ from typing import Literal
 import structlog
 
 from bench.turns import Act, Turn
+from bench.turns.case import Case, Outcome
 from bench.turns.effects import effects, unasked
 from bench.turns.endpoint import Endpoint
 from bench.turns.hostile import INVENTED, strategies
-from bench.turns.judging import Case, Outcome, judge
+from bench.turns.judging import judge
 from bench.turns.offline import offline
 from bench.turns.situations import reach
 from bench.turns.talk import Talk
