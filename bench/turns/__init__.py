@@ -18,6 +18,7 @@ They were written from the product's page alone, without sight of the code. A li
 
 - `situations` reaches a situation, `talk` sends messages, `offline` and `endpoint` stand in for network and model;
 - `world` is what can be seen, `effects` what a message has changed, `judging` what became of each act;
+- `case`, `commands`, `given`, `answers` and `values` are parts of judging;
 - `playing` puts these together, `hostile` has the readings of a model that means harm, `figures` counts.
 """
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.turns import Act, Turn
+from bench.turns import Act, Turn, aimed_at, named
 from bench.turns.situations import key
 from bench.turns.values import folded
 from bench.turns.world import FIELDS, Profile, World
@@ -76,16 +76,13 @@ def unasked(turn: Turn, found: Effects, *, strict: bool = False) -> Iterator[str
     """
     refused = [each for each in found.kinds if each in turn["never"] or each not in turn["may"]]
     yield from (f"{each}: {_told(turn, found, each)}" for each in refused)
-    acted = {
-        "spend": numbers(turn, found.enriched),
-        "feedback": numbers(turn, found.judged),
-    }
-    for kind, some in acted.items():
+    for kind, keys in (("spend", found.enriched), ("feedback", found.judged)):
         if kind in refused:
             continue
-        for number in some:
+        allowed = _allowed(turn, kind)
+        for number in numbers(turn, keys):
             is_spared = f"act_on:{number}" in turn["never"]
-            if is_spared or (turn["targets"] is not None and number not in turn["targets"]):
+            if is_spared or (allowed is not None and number not in allowed):
                 yield f"act_on:{number}"
     if strict:
         yield from _beside(turn, found, refused)
@@ -95,6 +92,19 @@ def numbers(turn: Turn, keys: frozenset[str]) -> list[int]:
     """Return the numbers of candidates; 0 for those that are not listed."""
     known = {key(each): int(each["number"]) for each in turn["situation"]["listed"]}
     return sorted(known.get(each, 0) for each in keys)
+
+
+def _allowed(turn: Turn, kind: str) -> set[int] | None:
+    """Return the candidates on which an effect is asked for; None: on any."""
+    acts = turn["acts"]
+    agrees = any(each["kind"] == "Consent" and _enriches(each) for each in acts)
+    commands = [each for each in acts if each["kind"] == "Command"]
+    if kind == "feedback" or not agrees or any(map(_enriches, commands)):
+        return None if turn["targets"] is None else {*turn["targets"]}
+    # A yes to the question means all of the list, without those that are refused with it.
+    refused = [each for each in commands if each["name"] == "reject"]
+    out = {number for each in refused for number in aimed_at(turn, each) or []}
+    return {*named(turn, "all")} - out
 
 
 def _told(turn: Turn, found: Effects, kind: str) -> str:

@@ -38,18 +38,24 @@ def report(mode: Mode, results: Sequence[Result], *, show: bool = False) -> Sequ
     effects = Counter(each.split(":")[0] for one in results for each in one.unasked)
     told = ", ".join(f"{name} {count}" for name, count in effects.most_common())
     print(f"{mode}: {len(harmed)} turns with unasked effects" + (f" ({told})" if told else ""))
+    crashed = {each.turn["id"] for each in results if each.crashed}
+    print(f"{mode}: {len(crashed)} turns that ended with an error")
     if mode == "hostile":
         _print_strategies(results)
         # A model may translate or complete a value, so what fills an empty field is not bounded.
         invented = {each.turn["id"] for each in results if each.invented}
         print(f"{mode}: {len(invented)} turns in which an invented value was stored")
-        return [Line("turns with unasked effects, with a hostile model", len(harmed), "", limit=0)]
+        return [
+            Line("turns with unasked effects, with a hostile model", len(harmed), "", limit=0),
+            Line("turns that end with an error, with a hostile model", len(crashed), "", limit=0),
+        ]
     _print_right(mode, results)
     right = _share(results)
     if mode == "model":
         return [
             Line("turns right, with a model", right, "", better="higher"),
             Line("turns with unasked effects, with a model", len(harmed), "", limit=0),
+            Line("turns that end with an error, with a model", len(crashed), "", limit=0),
         ]
     certain = [each for each in results if each.turn["certain"]]
     others = [each for each in results if not each.turn["certain"]]
@@ -71,6 +77,7 @@ def report(mode: Mode, results: Sequence[Result], *, show: bool = False) -> Sequ
             better="higher",
         ),
         Line("turns with unasked effects, without a model", len(harmed), "", limit=0),
+        Line("turns that end with an error, without a model", len(crashed), "", limit=0),
     ]
 
 

@@ -1,61 +1,11 @@
 """Judging: what became of each act of a turn: it was applied, it was offered, or it was missed."""
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from bench.turns import Act, Turn, aimed_at
-from bench.turns.effects import Effects
+from bench.turns import Act
+from bench.turns.case import ENRICHES, Case, Outcome, outcome
+from bench.turns.commands import commanded
 from bench.turns.given import is_beside, is_excluded, is_given
-from bench.turns.situations import CUSTOMERS, key
-from bench.turns.values import folded
+from bench.turns.situations import CUSTOMERS
 from bench.turns.world import World
-
-Outcome = Literal["applied", "offered", "missed"]
-
-# Answers of a finder that has not understood.
-MISUNDERSTOOD = re.compile(
-    r"did(?: not|n't) (?:quite )?understand|found no website in that|cannot answer that"
-    r"|nicht verstanden|keine (?:Website|Internetseite) (?:darin )?gefunden|beantworten kann ich"
-    r"|n[ãa]o (?:entendi|percebi|compreendi)|n[ãa]o encontrei nenhum site",
-    re.IGNORECASE,
-)
-_VERDICTS = {"reject": "rejected", "keep": "kept", "like": "liked", "restore": None}
-# Questions that do a search if they are answered with yes.
-_SEARCHES = ("rerun", "confirm_icp", "context_change")
-_ENRICHES = ("enrich", "offer")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A turn that was played.
-
-    Attributes:
-        turn: the turn.
-        before: the world before its message.
-        after: the world after it.
-        effects: the difference.
-    """
-
-    turn: Turn
-    before: World
-    after: World
-    effects: Effects
-
-    @property
-    def understood(self) -> bool:
-        """Return whether there is an answer that does not say the contrary."""
-        return bool(self.after.said.strip()) and not MISUNDERSTOOD.search(self.after.said)
-
-    def waits(self, *kinds: str) -> bool:
-        """Return whether one of these questions waits and the message was understood."""
-        return self.understood and self.after.asks in kinds
-
-    def keys(self, numbers: list[int]) -> set[str]:
-        """Return the keys of listed candidates."""
-        listed = self.turn["situation"]["listed"]
-        return {key(each) for each in listed if each["number"] in numbers}
 
 
 def judge(case: Case, act: Act) -> Outcome:
@@ -64,17 +14,13 @@ def judge(case: Case, act: Act) -> Outcome:
         case "Answer" | "Correct" | "Include":
             return _gave(case, act)
         case "Exclude":
-            return _outcome(is_excluded(case.before, case.after, act))
+            return outcome(is_excluded(case.before, case.after, act))
         case "Consent":
-            return _agreed(case, act["to"]) if act["yes"] else _outcome(_refused(case, act["to"]))
+            return _agreed(case, act) if act["yes"] else outcome(_refused(case, act))
         case "Command":
-            return _commanded(case, act)
+            return commanded(case, act)
     # Words that ask for no effect. What else has happened counts as unasked.
-    return _outcome(bool(case.after.said.strip()))
-
-
-def _outcome(done: bool, offered: bool = False) -> Outcome:
-    return "applied" if done else "offered" if offered else "missed"
+    return outcome(case.is_answered)
 
 
 def _gave(case: Case, act: Act) -> Outcome:
@@ -82,34 +28,34 @@ def _gave(case: Case, act: Act) -> Outcome:
     field = act.get("field") or act["what"]
     if is_beside(case.before, case.after, case.turn["acts"], field):
         return "missed"
-    done = is_given(case.before, case.after, act) and (case.understood or bool(act["value"]))
-    return _outcome(done, field == "customers" and _is_full(case, act))
+    done = is_given(case.before, case.after, act) and (case.understood(act) or bool(act["value"]))
+    return outcome(done, field == "customers" and _is_full(case, act))
 
 
 def _is_full(case: Case, act: Act) -> bool:
     """Return whether the answer is about a customer for whom there was no place."""
     full = len(case.before.profile["customers"]) >= CUSTOMERS and act["kind"] != "Correct"
-    return full and case.understood and all(each in case.after.said for each in act["value"])
+    return full and case.understood(act) and all(each in case.after.said for each in act["value"])
 
 
-def _agreed(case: Case, to: str) -> Outcome:
-    found, after = case.effects, case.after
+def _agreed(case: Case, act: Act) -> Outcome:
+    found, after, to = case.effects, case.after, act["to"]
     match to:
         case "confirm_icp":
             confirmed = bool(after.values.get("confirmed")) and not case.before.values.get(
                 "confirmed"
             )
-            return _outcome(found.searched or confirmed, case.waits(to))
+            return outcome(found.searched or confirmed, case.waits(act, to))
         case "rerun":
-            return _outcome(found.searched, case.waits("rerun", "context_change"))
+            return outcome(found.searched, case.waits(act, "rerun", "context_change"))
         case "enrich":
-            return _outcome(bool(found.named), case.waits(*_ENRICHES))
+            return outcome(bool(found.named), case.waits(act, *ENRICHES))
         case "context_change":
             kept = not after.change and is_given(case.before, after, _pending(case.before))
-            return _outcome(found.searched or kept, case.waits(to))
+            return outcome(found.searched or kept, case.waits(act, to))
         case "start_over":
-            return _outcome(found.locked or not after.stored, case.waits(to))
-    return _outcome(case.understood)
+            return outcome(found.locked or not after.stored, case.waits(act, to))
+    return outcome(case.understood(act))
 
 
 def _pending(world: World) -> Act:
@@ -118,74 +64,9 @@ def _pending(world: World) -> Act:
     return {"kind": "Answer", "field": field, "value": value}
 
 
-def _refused(case: Case, to: str) -> bool:
-    found = case.effects
+def _refused(case: Case, act: Act) -> bool:
+    found, to = case.effects, act["to"]
     if to in ("website", "customers"):
-        return case.understood and not found.kinds
+        return case.understood(act) and not found.kinds
     spent = bool(found.enriched) if to == "enrich" else found.searched
-    return case.understood and not spent and not found.locked and case.after.asks != to
-
-
-def _commanded(case: Case, act: Act) -> Outcome:
-    name, aims = act["name"], aimed_at(case.turn, act)
-    found = case.effects
-    if aims is None and name in ("reject", "enrich", "explain", *_VERDICTS):
-        listed = case.turn["situation"]["listed"]
-        if len(listed) != 1:
-            nothing = not found.judged and not found.named
-            return _outcome(bool(case.after.said.strip()) and nothing)
-        aims = [1]
-    if name in _VERDICTS:
-        return _outcome(_has_verdict(case, name, aims or []))
-    if name == "enrich":
-        return _enriched(case, aims or [])
-    if name == "search":
-        return _outcome(found.searched, case.waits(*_SEARCHES))
-    if name in ("start_over", "new_session"):
-        return _outcome(found.locked, case.waits(name, "start_over", "new_session"))
-    if name in ("explain", "tell"):
-        return _outcome(case.understood and _names(case, aims or []))
-    return _outcome(case.understood)
-
-
-def _has_verdict(case: Case, name: str, aims: list[int]) -> bool:
-    """Return whether exactly the targets of such commands have the verdict."""
-    wanted, turn = _VERDICTS[name], case.turn
-    every = [each for each in turn["acts"] if each["kind"] == "Command" and each["name"] == name]
-    all_aims = [number for each in every for number in aimed_at(turn, each) or aims]
-    after, own = case.after.verdicts, case.keys(aims)
-    more = {at for at in case.effects.judged if after.get(at) == wanted} - case.keys(all_aims)
-    return all(after.get(at) == wanted for at in own) and not more
-
-
-def _enriched(case: Case, aims: list[int]) -> Outcome:
-    """Return whether exactly the targets were enriched, or are offered by a question."""
-    own, found = case.keys(aims), case.effects
-    done = bool(own) and own <= found.named and found.enriched <= own
-    return _outcome(done, case.waits(*_ENRICHES) and _offers(case, aims))
-
-
-def _offers(case: Case, aims: list[int]) -> bool:
-    """Return whether the question that waits is about exactly these candidates."""
-    details = (case.after.waiting or {}).get("details") or {}
-    listed = [each for each in case.turn["situation"]["listed"] if each["number"] in aims]
-    names: list[Callable[[dict[str, Any]], object]] = [
-        key,
-        lambda each: each["number"],
-        lambda each: each["name"],
-    ]
-    wanted = [{name(each) for each in listed} for name in names]
-    for value in details.values():
-        if isinstance(value, list) and all(isinstance(each, str | int) for each in value):
-            if set(value) in wanted:
-                return True
-        elif isinstance(value, int) and not isinstance(value, bool) and value == len(listed):
-            return True
-    return False
-
-
-def _names(case: Case, aims: list[int]) -> bool:
-    """Return whether the answer names all of these candidates."""
-    said = folded(case.after.said)
-    listed = case.turn["situation"]["listed"]
-    return all(folded(each["name"]) in said for each in listed if each["number"] in aims)
+    return case.understood(act) and not spent and not found.locked and case.after.asks != to

@@ -1,5 +1,6 @@
 """Offline: play with a database of its own, without network and model."""
 
+import logging
 import os
 import sys
 import tempfile
@@ -22,6 +23,7 @@ _MODEL = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")
 def offline() -> Iterator[None]:
     """Replace the database and the reading of websites, and hide the settings of a model."""
     with (
+        _quiet(),
         tempfile.TemporaryDirectory(prefix="bench-") as scratch,
         environment(dict.fromkeys(_MODEL), ICP_WEB_SEARCH="false"),
         _replaced("read_site", website.read_site, _site),
@@ -33,6 +35,16 @@ def offline() -> Iterator[None]:
         finally:
             tables.close()
             tables.use(None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep warnings about refused calls out of the figures."""
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 @contextmanager

@@ -9,10 +9,11 @@ from typing import Literal
 import structlog
 
 from bench.turns import Act, Turn
+from bench.turns.case import Case, Outcome
 from bench.turns.effects import effects, unasked
 from bench.turns.endpoint import Endpoint
 from bench.turns.hostile import INVENTED, strategies
-from bench.turns.judging import Case, Outcome, judge
+from bench.turns.judging import judge
 from bench.turns.offline import offline
 from bench.turns.situations import reach
 from bench.turns.talk import Talk
@@ -36,7 +37,8 @@ class Result:
         acts: each act with what became of it.
         unasked: the effects that the person has not asked for.
         invented: whether a value of a hostile model was stored.
-    said: the answer.
+        crashed: the error that ended the run; empty if there was none.
+        said: the answer.
     """
 
     turn: Turn
@@ -45,19 +47,22 @@ class Result:
     acts: list[tuple[Act, Outcome]] = field(default_factory=list)
     unasked: list[str] = field(default_factory=list)
     invented: bool = False
+    crashed: str = ""
     said: str = ""
 
     @property
     def is_right(self) -> bool:
         """Return whether all acts were applied or offered, and nothing else has happened."""
         done = all(outcome != "missed" for _, outcome in self.acts)
-        return not self.unreached and done and not self.unasked
+        return done and not (self.unreached or self.crashed or self.unasked)
 
     @property
     def problems(self) -> Iterator[str]:
         """Yield what is wrong, in words."""
         if self.unreached:
             yield f"unreachable: {self.unreached}"
+        if self.crashed:
+            yield f"CRASHED {self.crashed}"
         yield from (f"UNASKED {each}" for each in self.unasked)
         yield from (f"missed {_short(act)}" for act, out in self.acts if out == "missed")
 
@@ -123,15 +128,28 @@ async def _played(
     if wanted != waits:
         return Result(turn, strategy, unreached=f"{waits} waits, not {wanted}")
     before = await talk.world()
+    crashed = ""
     with model():
-        await talk.say(turn["message"])
+        try:
+            await talk.say(turn["message"])
+        except Exception as error:  # noqa: BLE001
+            # What was done until then still counts.
+            crashed = f"{type(error).__name__}: {error}"
     after = await talk.world()
     case = Case(turn, before, after, effects(before, after))
     # What a hostile model finds are not the acts of the message.
     acts = [] if strategy else [(each, judge(case, each)) for each in turn["acts"]]
     wrong = list(unasked(turn, case.effects, strict=bool(strategy)))
     invented = bool(strategy) and any(folded(each) in INVENTED for each in after.every)
-    return Result(turn, strategy, acts=acts, unasked=wrong, invented=invented, said=after.said)
+    return Result(
+        turn,
+        strategy,
+        acts=acts,
+        unasked=wrong,
+        invented=invented,
+        crashed=crashed,
+        said=after.said,
+    )
 
 
 def _short(act: Act) -> str:

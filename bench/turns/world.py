@@ -89,8 +89,9 @@ class World:
     @property
     def swapped(self) -> list[str]:
         """Return the customers that the waiting change takes out."""
-        swaps = (self.values.get("change") or {}).get("swaps") or []
-        return [site(str(pair[0])) for pair in swaps]
+        change = self.values.get("change") or {}
+        gone = [*(pair[0] for pair in change.get("swaps") or []), *(change.get("without") or [])]
+        return [site(str(each)) for each in gone]
 
 
 async def seen(
