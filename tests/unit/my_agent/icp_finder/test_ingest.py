@@ -170,6 +170,18 @@ async def test_agreement_to_enrich_is_about_the_candidates_that_were_named(
     assert found["heard"]["wish"] == order("enrich", ["domain:b.com"])
 
 
+async def test_order_that_is_not_sure_waits_to_be_offered(
+    metadata: dict[str, Any], model_endpoint: OpenAIServer
+) -> None:
+    await saved()
+    act = {"kind": "Command", "quote": "reject", "name": "reject", "targets": ["domain:a.com"]}
+    model_endpoint.enqueue(say_json({"language": "en", "acts": [act]}))
+    of = confirmed("maybe reject the last one", last=WHICH, view=["domain:a.com"])
+    found = await read(of)
+    assert found["heard"]["orders"] == []
+    assert found["offers"] == [order("reject", ["domain:a.com"], sure=False)]
+
+
 @pytest.mark.parametrize(
     ("choice", "orders"), [("do", [order("reject", ["domain:b.com"], "small")]), ("skip", [])]
 )

@@ -192,12 +192,13 @@ async def test_unsure_orders_are_offered_by_a_button() -> None:
     orders = [order("reject", ["domain:a.com"], sure=False)]
     shown = [{"key": "domain:a.com", "name": "Acorn"}]
     command = await journey_guard(
-        confirmed(heard=heard(orders=orders), candidates=shown, decisions=CACHED, last=LAST),
+        confirmed(offers=orders, candidates=shown, decisions=CACHED, last=LAST),
         config(),
     )
     asking = updates(command)["asking"]
     assert (asking["kind"], asking["details"]) == ("offer", {"orders": orders})
     assert said(command) == "Do you want me to no longer show Acorn?"
+    assert updates(command)["offers"] == []
 
 
 @pytest.mark.parametrize(
