@@ -30,7 +30,8 @@ const OPTIONS: Record<string, Word> = {
 };
 
 const CHANGED: Record<string, Word> = {
-  industries: "industries", sizes: "sizes", regions: "regions", keywords: "keywords", customers: "customers",
+  industries: "industries", sizes: "sizes", regions: "regions", keywords: "keywords", exclusions: "exclusions",
+  customers: "customers",
   website: "partWebsite",
 };
 

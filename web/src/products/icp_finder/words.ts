@@ -9,7 +9,7 @@ const en = {
   chooseHint: "Several sessions are open. Which one do you want to continue?",
   // Profile
   profile: "Ideal customer profile", industries: "Industries", regions: "Regions", sizes: "People",
-  keywords: "Keywords", any: "any", change: "Edit profile", details: "Details", less: "Less", oneEach: "one on each line; empty means any",
+  keywords: "Keywords", exclusions: "Never", any: "any", nobody: "nothing excluded", change: "Edit profile", details: "Details", less: "Less", oneEach: "one on each line",
   review: "Show changes", back: "Back to editing", ask: "Send the change", keep: "Discard",
   nothing: "You have changed nothing.", tooMany: "The finder takes 12 values of up to 80 characters. This one is too much:",
   diffHint: "Nothing is saved yet. The finder asks once more before it changes anything or searches again.",
@@ -65,7 +65,7 @@ const pt: Record<Word, string> = {
   reallyFresh: "Uma sessão nova deixa as anteriores deste site só para leitura. O que está guardado sobre a empresa fica.",
   chooseHint: "Há várias sessões abertas. Qual quer continuar?",
   profile: "Perfil do cliente ideal", industries: "Setores", regions: "Regiões", sizes: "Pessoas",
-  keywords: "Palavras-chave", any: "qualquer", change: "Editar perfil", details: "Detalhes", less: "Menos", oneEach: "um por linha; vazio quer dizer qualquer",
+  keywords: "Palavras-chave", exclusions: "Nunca", any: "qualquer", nobody: "nada excluído", change: "Editar perfil", details: "Detalhes", less: "Menos", oneEach: "um por linha",
   review: "Ver alterações", back: "Voltar à edição", ask: "Enviar a alteração", keep: "Descartar",
   nothing: "Não alterou nada.", tooMany: "O assistente aceita 12 valores de até 80 caracteres. Este é demais:",
   diffHint: "Ainda nada foi guardado. O assistente pergunta outra vez antes de alterar ou de procurar de novo.",
