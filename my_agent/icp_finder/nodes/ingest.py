@@ -95,9 +95,11 @@ async def _read(state: State, config: RunnableConfig, model: str | None) -> tupl
     text = (_new_text(state["messages"]) if reply is None else reply)[:MAX_TEXT]
     if asking is not None and (chosen := pressed(asking["kind"], text)) is not None:
         return Applied({**nothing(), "by": "press"}, chosen), ""
-    situation = await _situation(state, config)
     if not text.strip():
         return Applied(nothing()), ""
+    if values.is_form(text) and (fields := values.labelled(text)):
+        return Applied({**nothing(), "icp": fields, "by": "press"}), ""
+    situation = await _situation(state, config)
     found = await by_model.read(text, situation, model=model, config=config)
     if isinstance(found, Reading):
         return await asyncio.to_thread(apply, situation, text, found, "model"), ""
