@@ -53,7 +53,9 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
     """Return the candidates of a command, and whether its words name them; None: it is unclear which."""
     is_said = True
     shown = [each.key for each in turn.situation.listed if each.number]
-    aimed: list[str] | None = shown if act.targets == "all" else None
+    # `enrich` and `yes` are about the best, or those of the question.
+    means_all = act.name != "enrich" or bool(act.exceptions) or evidence.says_all(act.quote)
+    aimed: list[str] | None = shown if act.targets == "all" and means_all else None
     if isinstance(act.targets, list) and act.targets:
         found = names.resolve(act.targets, act.quote, turn.situation.listed)
         turn.note(found)
@@ -67,6 +69,7 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
         if left_out.unclear or not left_out.keys:
             return None, None
         is_said = is_said and not left_out.unsaid and not left_out.unknown
+        is_said = is_said and set(_left_out(turn, act)) <= set(left_out.keys)
         aimed = [each for each in (shown if aimed is None else aimed) if each not in left_out.keys]
     return aimed, is_said
 
@@ -85,29 +88,41 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
         return False
     items = [each for each in turn.situation.listed if each.key in keys]
     exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
-    reason = quotes.find(act.reason or "", turn.message) if isinstance(act, of.Command) else None
+    is_costly = name in commands.COSTLY
+    # A reason excuses feedback. What costs needs none, and a condition may be called one.
+    why = act.reason if isinstance(act, of.Command) and not is_costly else None
+    reason = quotes.find(why or "", turn.message)
     return evidence.is_sure(
         name,
         turn.message,
         # What costs is judged by the whole message: one sentence may take back another.
-        None if name in commands.COSTLY else turn.span(act),
+        None if is_costly else turn.span(act),
         known=[
             *(each.name for each in items),
             *(each.domain for each in items),
             *map(str, exceptions),
         ],
         has_exceptions=bool(exceptions),
-        explained=[*([reason] if reason else []), *explained(turn, act)],
+        explained=[*([reason] if reason else []), *explained(turn, act, only_plain=is_costly)],
         language=turn.language,
     )
 
 
-def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
+def _left_out(turn: Turn, act: of.Command) -> list[str]:
+    """Return the candidates that stand behind the first word of exception in the sentence of a command."""
+    sentence = quotes.sentence(turn.span(act), turn.message)
+    signs = (words.EXCEPTION.search(sentence), words.NEGATION.search(sentence))
+    ends = [sign.end() for sign in signs if sign is not None]
+    return names.named_in(sentence[min(ends) :], turn.situation.listed) if ends else []
+
+
+def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
     """Return the quotes of other commands that contain their own evidence and cost nothing.
 
     Args:
         turn: the message.
         but: the act whose words are judged; quotes that overlap its own explain nothing.
+        only_plain: whether quotes with doubt, a negation or a question explain nothing either.
     """
     own = turn.span(but)
     return [
@@ -117,4 +132,5 @@ def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
         and (span[1] <= own[0] or own[1] <= span[0])
         and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
+        and (not only_plain or evidence.is_plain(act.quote))
     ]
