@@ -81,8 +81,9 @@ def is_denied(message: str, span: quotes.Span, *, swaps: bool) -> bool:
         span: where the quote stands.
         swaps: whether the act names what it replaces: `500, not 500+`.
     """
-    around = _FIRST_NO.sub("", quotes.clause(span, message))
-    quote = _FIRST_NO.sub("", message[span[0] : span[1]])
+    spoken = _without_sites(message)
+    around = _FIRST_NO.sub("", quotes.clause(span, spoken))
+    quote = _FIRST_NO.sub("", spoken[span[0] : span[1]])
     if swaps and _SWAP.search(quote):
         return False
     return words.NEGATION.search(words.YES_PHRASES.sub(" ", around)) is not None
@@ -90,7 +91,14 @@ def is_denied(message: str, span: quotes.Span, *, swaps: bool) -> bool:
 
 def is_elsewhere(message: str, span: quotes.Span) -> bool:
     """Return whether a website is named as that of someone else."""
-    return _ELSEWHERE.search(quotes.clause(span, message)) is not None
+    return _ELSEWHERE.search(quotes.clause(span, _without_sites(message))) is not None
+
+
+def _without_sites(message: str) -> str:
+    """Return a message with spaces for its websites: `no-limits.com` denies nothing."""
+    for each in sites.mentions(message):
+        message = message[: each.start] + " " * (each.end - each.start) + message[each.end :]
+    return message
 
 
 def takes_away(message: str, span: quotes.Span) -> bool:
