@@ -266,7 +266,9 @@ def _command(said: str, situation: Situation) -> list[Act]:
     reason = _REASON.search(asked)
     why, asked = (reason["why"].strip(" )."), asked[: reason.start()]) if reason else ("", asked)
     if asked.endswith("?") and not re.match(
-        r"(?:why|warum|wieso|por ?qu|what|was|o que|how|wie|who|quem|wer)", asked, re.IGNORECASE
+        r"(?:why|warum|wieso|por ?qu|what|was|o que|how|wie|who|quem|wer|which)",
+        asked,
+        re.IGNORECASE,
     ):
         return []
     for name, rest in commands.leading(asked.strip(" ?")):
