@@ -44,7 +44,10 @@ _SAME = {
     "company": "companies",
 }
 
-
+# Stands before a reason.
+_BECAUSE = re.compile(
+    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]*$", re.IGNORECASE
+)
 # The command whose words may stand in a yes to a question.
 _NAMED_BY = {
     "confirm_icp": "search",
@@ -358,7 +361,7 @@ def _is_sure(turn: _Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
     agrees = name == "enrich" and _waits(turn, "enrich") and words.has_agreement(act.quote)
     if not (commands.is_evidence(name, act.quote) or agrees):
         return False
-    reason = quotes.find(act.reason or "", turn.message) if isinstance(act, of.Command) else None
+    reason = _reason(turn, act)
     known = [
         each
         for item in turn.situation.listed
@@ -375,6 +378,15 @@ def _is_sure(turn: _Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
         has_exceptions=bool(exceptions),
         explained=[*([reason] if reason else []), *_explained(turn, act)],
     )
+
+
+def _reason(turn: _Turn, act: of.Act) -> quotes.Span | None:
+    """Return where the reason of a command stands, with the word that introduces it."""
+    found = quotes.find(act.reason or "", turn.message) if isinstance(act, of.Command) else None
+    if found is None:
+        return None
+    lead = _BECAUSE.search(turn.message[: found[0]])
+    return (lead.start() if lead else found[0], found[1])
 
 
 def _keys(turn: _Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
