@@ -518,6 +518,7 @@ def offered(name: str, names: Sequence[str]) -> str:
         "keep": f"keep {which_}",
         "like": f"rank companies like {which_} higher",
         "restore": f"bring {which_} back",
+        "enrich": f"enrich {which_ or 'the best'}",
         "undo": "take back the last change",
         "stop": "stop the enrichment",
     }.get(name, name)

@@ -7,7 +7,7 @@ from langgraph.graph import add_messages
 from typing_extensions import TypedDict
 
 from my_agent.icp_finder.model import Icp, Site
-from my_agent.icp_finder.reading.heard import Heard
+from my_agent.icp_finder.reading.heard import Heard, Order
 from my_agent.icp_finder.reading.questions import Kind, Question
 from my_agent.icp_finder.records.decisions import Decisions
 
@@ -119,6 +119,7 @@ class State(Input, total=False):
         enough: whether the user has said that there are no more customers.
         fresh: whether the user has started over, and has named no company since.
         without_model: whether the model has just given no reading, so that it is said once.
+        offers: orders that were understood, but that the words do not give for sure.
         undo: the changes that can be taken back, the last one at the end.
         reply: the answer to an interrupt, until it is read.
         notes: sentences for the next answer.
@@ -154,6 +155,7 @@ class State(Input, total=False):
     enough: bool
     fresh: bool
     without_model: bool
+    offers: list[Order]
     undo: list[Undo]
     reply: Any
     notes: list[str]

@@ -7,9 +7,10 @@ from my_agent.understanding import words
 
 Span = tuple[int, int]
 
-_SENTENCE = re.compile(r"[.!?;\n\u3002\uff01\uff1f](?=\s|$)|[\u3002\uff01\uff1f\n]")
+_SENTENCE = re.compile(r"[.!?;\u2026\n\u3002\uff01\uff1f](?=\s|$)|[\u2026\u3002\uff01\uff1f\n]")
 _CLAUSE = re.compile(
-    r"[,;:!?\n\u3002\uff0c]+(?=\s|$)|\.(?=\s|$)"
+    r"[,;:!?\n\u3002\uff0c]+(?=\s|$)|\.(?=\s|$)|\u2026"
+    r"|\b(?:and|und|e)(?= (?:no|not|without|ohne|kein\w*|nicht|sem|não)\b)"
     r"|\b(?:but|aber|sondern|mas|por[ée]m|pero|mais|ma)\b",
     re.IGNORECASE,
 )
@@ -37,15 +38,22 @@ def find(quote: str, message: str) -> Span | None:
 
 def sentence(span: Span, message: str) -> str:
     """Return the sentence around a quote, with its full stop or question mark."""
-    return _around(span, message, _SENTENCE, keeps_end=True)
+    first, last = _around(span, message, _SENTENCE, keeps_end=True)
+    return message[first:last].strip()
 
 
 def clause(span: Span, message: str) -> str:
     """Return the part of a sentence around a quote, between commas and words such as `but`."""
+    first, last = clause_span(span, message)
+    return message[first:last].strip()
+
+
+def clause_span(span: Span, message: str) -> Span:
+    """Return where the clause around a quote stands."""
     return _around(span, message, _CLAUSE, keeps_end=False)
 
 
-def _around(span: Span, message: str, ends: re.Pattern[str], *, keeps_end: bool) -> str:
+def _around(span: Span, message: str, ends: re.Pattern[str], *, keeps_end: bool) -> Span:
     first, last = 0, len(message)
     for end in ends.finditer(message):
         if end.end() <= span[0]:
@@ -53,7 +61,7 @@ def _around(span: Span, message: str, ends: re.Pattern[str], *, keeps_end: bool)
         elif end.start() >= span[1] - 1:
             last = end.end() if keeps_end else end.start()
             break
-    return message[first : max(last, span[1])].strip()
+    return first, max(last, span[1])
 
 
 def unheard(message: str, spans: Iterable[Span]) -> list[str]:

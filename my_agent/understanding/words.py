@@ -49,7 +49,7 @@ YES_PHRASES = re.compile(
 
 NEGATION = re.compile(
     r"\b(?:no|not|none|nothing|never|neither|nor|without|cannot|\w+n't|dont|doesnt|didnt|isnt|arent|cant|wont|wouldnt"
-    r"|no longer|any ?more|nicht|nichts|kein\w*|nie|niemals|ohne|weder|nein"
+    r"|no longer|any ?more|nicht|nichts|nix|kein\w*|nie|niemals|ohne|weder|nein"
     r"|não|nao|nem|nunca|jamais|sem|nenhum\w*|nada|ne|pas|sans|sin|ni|tidak|jangan|tanpa)\b|[不没別别]",
     re.IGNORECASE,
 )
@@ -87,11 +87,11 @@ POLITE = re.compile(
 _FILLERS = _set(
     "a an the and or then also too so well oh ah um uh hm hmm just please pls thanks thank you very much now ok okay yes yeah"
     " it is are be this that these those them they all one ones of to in on at for from with as my our your me us i we do"
-    " again quick quickly hi hello hey dear sir btw lol haha actually only really mate guys rest"
+    " again quick quickly hi hello hey dear sir btw lol haha actually only really mate guys rest though but have has"
     " und oder dann auch noch mal bitte danke sehr jetzt ja also so es ist sind das die der den dem ein eine ich wir mir uns"
-    " du sie euch für von mit in im zu alles alle na gut hallo hi mal eben doch nur aber sonst"
+    " du sie euch aber doch für von mit in im zu alles alle na gut hallo hi mal eben doch nur aber sonst"
     " e ou então também por favor obrigado obrigada muito agora sim é são isso esse essa o a os as um uma de da do das dos em"
-    " no na nos nas para pra com eu nós me nos você vocês te já só mas olá oi aí aqui lá pois bem"
+    " no na nos nas para pra com eu nós me nos você vocês te já só mas olá oi aí aqui lá pois bem mas porém"
 )
 _GREETINGS = {
     "greeting": _set("hello hi hey hiya howdy good morning afternoon evening day greetings there hallo moin servus guten morgen"
@@ -110,6 +110,18 @@ ORDINALS = {
 }
 """Ordinal numbers, without accents."""
 # fmt: on
+
+
+def negates(text: str, language: str = "") -> bool:
+    """Return whether a text contains a word of negation. In Portuguese, `no` means `in the`.
+
+    Args:
+        text: the text.
+        language: code of its language; empty if it is not known.
+    """
+    if language.casefold().startswith("pt"):
+        text = re.sub(r"\bno\b", " ", text, flags=re.IGNORECASE)
+    return NEGATION.search(text) is not None
 
 
 def plain(text: str) -> str:

@@ -64,20 +64,19 @@ class Table:
 
 
 async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
-    """Do the orders of a message that are sure. Nothing is searched or enriched here.
+    """Do the orders of a message. Nothing is searched or enriched here.
 
     A question that waits is asked again, with the same id.
     """
     table = await _table(state, caller(config).tenant_id)
     heard, taken_back = state.get("heard", nothing()), False
-    for order in (each for each in heard["orders"] if each["sure"]):
+    for order in heard["orders"]:
         if order["name"] == "undo":
             taken_back = await _undo(state, table) or taken_back
         else:
             await _do(state, table, order)
     update: dict[str, Any] = {"view": table.view, "page": table.page, "undo": table.undo}
-    left = [each for each in heard["orders"] if not each["sure"]]
-    update["heard"] = {**heard, "orders": left}
+    update["heard"] = {**heard, "orders": []}
     notes = [*state.get("notes", []), *filter(None, table.replies)]
     if taken_back:
         # What is stored has changed, so it is looked at again.
@@ -85,7 +84,13 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
             goto="return_user_probe",
             update={**update, "notes": notes, "answer": None, "change": None},
         )
-    goes_on = has_data(heard) or heard["wish"] or heard["stray"] or left or state.get("answer")
+    goes_on = (
+        has_data(heard)
+        or heard["wish"]
+        or heard["stray"]
+        or state.get("answer")
+        or state.get("offers")
+    )
     if goes_on or state.get("change"):
         return Command(goto="profile_builder", update={**update, "notes": notes})
     waiting = state.get("waiting")
@@ -168,7 +173,7 @@ async def _answer(state: State, table: Table, name: str, words: str) -> None:
     elif waiting is not None:
         table.replies.append(prompts.ABOUT_QUESTION[waiting["kind"]])
     else:
-        table.replies += [prompts.CANNOT, help_]
+        table.replies += [prompts.CANNOT, help_] if state.get("confirmed") else [help_]
 
 
 async def _status(state: State, table: Table) -> None:

@@ -15,7 +15,15 @@ from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.reading import by_model, certain
 from my_agent.icp_finder.reading.applying import Applied, apply
-from my_agent.icp_finder.reading.heard import Heard, combined, from_form, has_data, nothing, order
+from my_agent.icp_finder.reading.heard import (
+    Heard,
+    Order,
+    combined,
+    from_form,
+    has_data,
+    nothing,
+    order,
+)
 from my_agent.icp_finder.reading.questions import AGREED, Question, pressed, reply_text
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.icp_finder.records import feedback, store
@@ -170,6 +178,7 @@ def _update(
         heard = combined({**from_form(seed), "website": None}, heard)
     label = None if state.get("fresh") else next(iter(websites(_text(about.get("website")))), None)
     answered = asking is not None and choice is not None
+    heard, offers = _offered(heard)
     return {
         "website": label,
         "heard": heard,
@@ -178,8 +187,24 @@ def _update(
         "answer": {"kind": asking["kind"], "value": choice} if asking and choice else None,
         # A question that was not answered is asked again.
         "waiting": asking if asking and not answered and not is_new else None,
+        "offers": [*(state.get("offers") or []), *offers] if not is_early else state.get("offers"),
         "enough": heard["enough"] or state.get("enough", False),
     }
+
+
+def _offered(heard: Heard) -> tuple[Heard, list[Order]]:
+    """Return a message without the orders that are not sure, and these orders.
+
+    An enrichment that is named with them is asked about in the same question.
+    """
+    unsure = [each for each in heard["orders"] if not each["sure"]]
+    wish = heard["wish"]
+    if unsure and wish is not None and wish["name"] == "enrich":
+        return {**heard, "orders": [e for e in heard["orders"] if e["sure"]], "wish": None}, [
+            *unsure,
+            wish,
+        ]
+    return {**heard, "orders": [each for each in heard["orders"] if each["sure"]]}, unsure
 
 
 def _answered(asking: Question, choice: str, heard: Heard) -> tuple[Heard, list[str]]:
@@ -196,7 +221,9 @@ def _answered(asking: Question, choice: str, heard: Heard) -> tuple[Heard, list[
             order(str(each["name"]), each["keys"], str(each["words"]))
             for each in details.get("orders", [])
         ]
-        return {**heard, "orders": [*heard["orders"], *offered]}, []
+        wish = next((each for each in offered if each["name"] == "enrich"), heard["wish"])
+        orders = [*heard["orders"], *(each for each in offered if each is not wish)]
+        return {**heard, "orders": orders, "wish": wish}, []
     if choice in ("cancel", "keep") and kind in ("start_over", "new_session"):
         return heard, [prompts.KEPT]
     return heard, []

@@ -32,7 +32,8 @@ Exit = Literal["normalize", "choose", "__end__"]
 async def journey_guard(state: State, config: RunnableConfig) -> Command[Exit]:
     """Ask for the next missing item, or route to the search.
 
-    If the stored candidates are sufficient, discovery is ready. Otherwise the user has to agree to
+    Orders that were understood, but that the words do not give for sure, wait in `offers` until they
+    are asked about. If the stored candidates are sufficient, discovery is ready. Otherwise the user has to agree to
     a new search.
     """
     if _chosen(state, "start_over") == "start_over":
@@ -41,7 +42,8 @@ async def journey_guard(state: State, config: RunnableConfig) -> Command[Exit]:
         session = next_session(state, nothing())
         return _say(state, [prompts.new_session(session["website"])], asked=None)
     if (asking := _asked_first(state)) is not None:
-        return _ask(state, asking)
+        left = {} if asking["kind"] == "offer" else {"offers": state.get("offers")}
+        return _ask(state, asking, **{"offers": [], **left})
     missing = _missing(state)
     if missing is not None:
         return _request(state, *missing)
@@ -108,8 +110,15 @@ def _asked_first(state: State) -> Question | None:
     if wish == "new_session" and site is not None:
         request = next_session(state, nothing())["request"]
         return question("new_session", prompts.NEW_SESSION, new_session=request)
-    unsure = [each for each in heard["orders"] if not each["sure"]]
-    return question("offer", _offer(state, unsure), orders=unsure) if unsure else None
+    if state.get("offers"):
+        return question("offer", _offer(state, state["offers"]), orders=state["offers"])
+    waiting = state.get("waiting")
+    # Other questions are asked again by what is missing, or by the node that asked them.
+    return (
+        waiting
+        if waiting and waiting["kind"] in ("domain", "start_over", "new_session", "offer")
+        else None
+    )
 
 
 def _offer(state: State, orders: list[Order]) -> str:
@@ -225,15 +234,15 @@ def _say(state: State, words: list[str], *, asked: Asked | None, **update: Any) 
     return Command(goto="__end__", update={**said, **update})
 
 
-def _ask(state: State, asking: Question) -> Command[Exit]:
+def _ask(state: State, asking: Question, **update: Any) -> Command[Exit]:
     """Ask in the conversation and wait for the answer."""
     asking = same(asking, state.get("waiting"))
     text = "\n\n".join([*state.get("notes", []), asking["question"]])
-    update = {
+    asked = {
         "messages": [AIMessage(text)],
         "notes": [],
         "answer": None,
         "asked": None,
         "asking": asking,
     }
-    return Command(goto="choose", update=update)
+    return Command(goto="choose", update={**asked, **update})

@@ -82,6 +82,7 @@ class _Turn:
     situation: Situation
     message: str
     heard: Heard
+    language: str = ""
     placed: list[tuple[of.Act, quotes.Span]] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     choice: str | None = None
@@ -109,7 +110,7 @@ def apply(
         reading: its acts.
         by: who read it.
     """
-    turn = _Turn(situation, message, {**nothing(), "by": by})
+    turn = _Turn(situation, message, {**nothing(), "by": by}, reading.language)
     found = [(act, quotes.find(act.quote, message)) for act in reading.acts]
     turn.placed = [(act, span) for act, span in found if span is not None]
     turn.placed.sort(
@@ -142,22 +143,37 @@ def _give(turn: _Turn, act: of.Correct | of.Include | of.Answer, span: quotes.Sp
     name = act.what if isinstance(act, of.Include) else act.field
     name = _SAME.get(name, name)
     old = list(act.instead_of) if isinstance(act, of.Correct) else []
-    if evidence.is_denied(turn.message, span, swaps=bool(old)):
+    given = [
+        each
+        for each in act.value
+        if not evidence.is_denied(each, turn.message, span, turn.language, swaps=bool(old))
+    ]
+    if len(given) < len(act.value) and not given:
         turn.drop(act)
     elif name in ("website", "customers", "companies", "") or (name not in _FIELDS):
-        _give_sites(turn, act, span, name, old)
+        _give_sites(turn, act, span, name, old, given)
     elif name == "exclusions":
         _add_exclusions(turn, list(act.value))
     else:
-        _give_values(turn, act, name, old)
+        _give_values(turn, act, name, old, given)
 
 
 def _give_values(
-    turn: _Turn, act: of.Correct | of.Include | of.Answer, name: str, old: list[str]
+    turn: _Turn,
+    act: of.Correct | of.Include | of.Answer,
+    name: str,
+    old: list[str],
+    given: list[str],
 ) -> None:
-    given = [each for each in act.value if evidence.says(name, each, act.quote)]
-    new = values.clean(name, given)
-    wants_any = isinstance(act, of.Correct) and not act.value and not old
+    # A pronoun in the quote may stand for a value that the message names elsewhere.
+    said = [
+        each
+        for each in given
+        if evidence.says(name, each, act.quote)
+        or (name != "sizes" and evidence.says(name, each, turn.message))
+    ]
+    new = values.clean(name, said)
+    wants_any = not act.value and not old and evidence.means_any(act.quote)
     if not new and not wants_any:
         turn.drop(act)
         return
@@ -271,8 +287,14 @@ def _give_sites(
     span: quotes.Span,
     name: str,
     old: list[str],
+    given: list[str],
 ) -> None:
-    found = [site for each in act.value for site in evidence.sites_in(each, act.quote)]
+    found = [site for each in given for site in evidence.sites_in(each, act.quote)]
+    asking = turn.situation.asking
+    if asking is not None and asking["kind"] == "domain" and evidence.is_role(name, act.quote):
+        website = str(asking["details"].get("website"))
+        if {_domain(each) for each in given} <= {domain(website)}:
+            found = [website]
     bare = [
         each
         for each in act.value
@@ -284,7 +306,6 @@ def _give_sites(
         if not bare:
             turn.drop(act)
         return
-    asking = turn.situation.asking
     if (
         asking is not None
         and asking["kind"] == "domain"
@@ -377,6 +398,7 @@ def _is_sure(turn: _Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
         known=[*known, *map(str, exceptions)],
         has_exceptions=bool(exceptions),
         explained=[*([reason] if reason else []), *_explained(turn, act)],
+        language=turn.language,
     )
 
 
@@ -458,7 +480,11 @@ def _consent(turn: _Turn, act: of.Consent, span: quotes.Span) -> None:
     if asking is None or asking["kind"] not in AGREED or act.to not in ("", kind):
         return
     if words.has_agreement(act.quote) and evidence.is_sure(
-        _NAMED_BY[asking["kind"]], turn.message, None, explained=_explained(turn, act)
+        _NAMED_BY[asking["kind"]],
+        turn.message,
+        None,
+        explained=_explained(turn, act),
+        language=turn.language,
     ):
         turn.choice = AGREED[asking["kind"]]
     else:
@@ -472,9 +498,15 @@ def _explained(turn: _Turn, of_act: of.Act) -> list[quotes.Span]:
         for act, span in turn.placed
         if isinstance(act, of.Command)
         and act is not of_act
+        and not _overlaps(span, turn, of_act)
         and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
     ]
+
+
+def _overlaps(span: quotes.Span, turn: _Turn, act: of.Act) -> bool:
+    own = _span(turn, act)
+    return span[0] < own[1] and own[0] < span[1]
 
 
 def _ask(turn: _Turn, act: of.Ask) -> None:

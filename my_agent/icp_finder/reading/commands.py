@@ -22,8 +22,8 @@ COMMANDS: dict[str, str] = {
     "stop": "stop|halt|abort|cancel|pause|stopp?\\w*|abbrechen|brich\\w*|anhalten|aufhören|hör auf|par[ae]\\w*|cancel\\w*|interromp\\w*",
     "undo": "undo|take (?:that|it) back|revert|go back(?: one step)?|one step back|back one step|rückgängig\\w*|zurücknehmen|nimm\\w*|zurück"
             "|desfaz\\w*|desfazer|volt\\w* atrás|anul\\w*|reverte\\w*",
-    "start_over": "start over|start again|start fresh|from scratch|begin again|reset|von vorne?|neu anfangen|neustart|alles löschen|recomeç\\w*|do zero|começar de novo|reinici\\w*",
-    "new_session": "new session|new chat|neue sitzung|neuer chat|nova sessão|nova conversa",
+    "start_over": "start over|start again|start fresh|wipe\\w*|forget everything|clear everything|from scratch|begin again|reset|von vorne?|neu anfangen|neustart|alles löschen|lösch\\w*|vergiss alles|recomeç\\w*|apag\\w*|limp\\w*|do zero|começar de novo|reinici\\w*",
+    "new_session": "new session|new chat|neue sitzung|neuer chat|nova sessão|sessão nova|nova conversa|conversa nova",
     "more": "more|next(?: page)?|show more|the rest|mehr|weiter\\w*|nächste(?: seite)?|mais|próxim\\w*(?: página)?|seguinte\\w*",
     "show": "show(?: me)?|list|display|see|zeig\\w*(?: mir)?|liste\\w*|anzeigen|mostr\\w*|lista\\w*|ver",
     "filter": "only(?: those| the ones)?(?: in| with| from)?|filter|nur|filter\\w*|só|apenas|filtr\\w*",

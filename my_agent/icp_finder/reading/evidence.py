@@ -7,6 +7,7 @@ negation or question around it.
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from rapidfuzz import fuzz
 
@@ -32,6 +33,23 @@ _ALL = re.compile(
     r"\b(?:all|every\w*|them|the lot|the rest|both|alle[sn]?|sämtliche|den rest|beide|tod[ao]s|tudo|o resto|amb[ao]s)\b",
     re.IGNORECASE,
 )
+_ANY = re.compile(
+    r"\b(?:any\w*|all|every\w*|no (?:limit|preference|matter)|(?:doesn'?t|don'?t|does not) (?:matter|care|mind)|whatever|egal|beliebig"
+    r"|alle|überall|spielt keine rolle|tanto faz|qualquer|tod[ao]s|indiferente|não importa)\b",
+    re.IGNORECASE,
+)
+_ROLES = {
+    "website": re.compile(
+        r"\b(?:ours?|us|we|mine|my|own|unser\w*|wir|eigene\w*|mein\w*|noss[ao]|nós|minha|meu|própri\w*)\b",
+        re.IGNORECASE,
+    ),
+    "customers": re.compile(
+        r"\b(?:customers?|clients?|buyers?|kund\w*|clientes?)\b", re.IGNORECASE
+    ),
+    "companies": re.compile(
+        r"\b(?:candidat\w*|prospects?|leads?|targets?|kandidat\w*|interessent\w*)\b", re.IGNORECASE
+    ),
+}
 _DOTS = re.compile(r"\s*\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
 
@@ -53,9 +71,21 @@ def says(field: str, value: str, quote: str) -> bool:
 def _alike(mine: str, word: str) -> bool:
     if min(len(mine), len(word)) <= 3:
         return mine == word
-    return (
-        fuzz.ratio(mine, word) >= ALIKE or mine.startswith(word[:5]) or word in mine or mine in word
-    )
+    if fuzz.ratio(mine, word) >= ALIKE or word in mine or mine in word:
+        return True
+    # `roofing` and `roofers`: one stem, if it is most of the word.
+    stem = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(mine, word, strict=False)))
+    return stem >= 4 and 2 * stem >= max(len(mine), len(word))
+
+
+def means_any(quote: str) -> bool:
+    """Return whether a quote says that a field does not matter."""
+    return _ANY.search(quote) is not None
+
+
+def is_role(name: str, quote: str) -> bool:
+    """Return whether a quote says whose a website is."""
+    return name in _ROLES and _ROLES[name].search(quote) is not None
 
 
 def sites_in(value: str, quote: str) -> list[str]:
@@ -73,20 +103,32 @@ def sites_in(value: str, quote: str) -> list[str]:
     return found
 
 
-def is_denied(message: str, span: quotes.Span, *, swaps: bool) -> bool:
+def is_denied(
+    value: str, message: str, span: quotes.Span, language: str, *, swaps: bool = False
+) -> bool:
     """Return whether a value is named only to deny it: `no hospitals`, `not vaultgate.net`.
 
     Args:
+        value: the value.
         message: the message.
         span: where the quote stands.
-        swaps: whether the act names what it replaces: `500, not 500+`.
+        language: the message's.
+        swaps: whether the act names what it replaces: in `500, not 500+` only what follows is denied.
     """
+    at = _place(value, message, span)
+    start, end = quotes.clause_span(at, message)
     spoken = _without_sites(message)
-    around = _FIRST_NO.sub("", quotes.clause(span, spoken))
-    quote = _FIRST_NO.sub("", spoken[span[0] : span[1]])
-    if swaps and _SWAP.search(quote):
-        return False
-    return words.NEGATION.search(words.YES_PHRASES.sub(" ", around)) is not None
+    around = spoken[start : at[0]] if swaps else spoken[start:end]
+    return words.negates(words.YES_PHRASES.sub(" ", _FIRST_NO.sub("", around)), language)
+
+
+def _place(value: str, message: str, span: quotes.Span) -> quotes.Span:
+    """Return where the value stands in the quote, or else the quote."""
+    own = names.fold(value).split()
+    for match in re.finditer(r"[^\W_]+", message[span[0] : span[1]]):
+        if any(_alike(mine, names.fold(match[0])) for mine in own if len(mine) > 2):
+            return span[0] + match.start(), span[0] + match.end()
+    return span
 
 
 def is_elsewhere(message: str, span: quotes.Span) -> bool:
@@ -120,6 +162,7 @@ def is_sure(
     known: Sequence[str] = (),
     has_exceptions: bool = False,
     explained: Sequence[quotes.Span] = (),
+    language: str = "",
 ) -> bool:
     """Return whether every word of a message, or of a sentence, asks for a command, or agrees to it.
 
@@ -133,6 +176,7 @@ def is_sure(
         known: names of the candidates that it is about.
         has_exceptions: whether the act leaves something out; then words of exception are its own.
         explained: quotes, or reasons, that other acts explain.
+        language: the message's.
     """
     for first, last in explained:
         message = message[:first] + " " * (last - first) + message[last:]
@@ -144,7 +188,7 @@ def is_sure(
     if has_exceptions:
         rest = words.EXCEPTION.sub(" ", _FIRST_NO.sub(" ", rest))
         rest = words.NEGATION.sub(" ", rest)
-    if words.NEGATION.search(rest) or words.EXCEPTION.search(rest):
+    if words.negates(rest, language) or words.EXCEPTION.search(rest):
         return False
     named = {word for each in known for word in names.fold(each).split()}
     return all(_is_explained(word, named) for word in words.tokens(commands.without(name, rest)))
