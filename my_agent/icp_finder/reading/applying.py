@@ -531,6 +531,7 @@ def _finish(turn: _Turn) -> None:
     asking = turn.situation.asking
     if (
         asking is not None
+        and turn.choice is not None
         and turn.choice == AGREED.get(asking["kind"])
         and (open_ends or _changes(turn))
     ):
