@@ -59,7 +59,7 @@ async def ingest(
         return Command(goto="__end__", update={"messages": [AIMessage(prompts.READ_ONLY)]})
     # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
-    applied, without_model = await _read(state, config, context.model)
+    applied, without_model = await _read(state, about, config, context.model)
     update = _update(state, about, applied, thread.is_early(config, state.get("asking")))
     said_before = state.get("without_model", False)
     if without_model and not said_before:
@@ -81,7 +81,9 @@ async def ingest(
     return Command(goto="return_user_probe", update=update)
 
 
-async def _read(state: State, config: RunnableConfig, model: str | None) -> tuple[Applied, str]:
+async def _read(
+    state: State, about: Mapping[str, Any], config: RunnableConfig, model: str | None
+) -> tuple[Applied, str]:
     """Read the answer to a question, or the new messages; and say why the model did not."""
     reply, asking = state.get("reply"), state.get("asking")
     if reply is not None and not isinstance(reply, str):
@@ -95,7 +97,7 @@ async def _read(state: State, config: RunnableConfig, model: str | None) -> tupl
     text = (_new_text(state["messages"]) if reply is None else reply)[:MAX_TEXT]
     if asking is not None and (chosen := pressed(asking["kind"], text)) is not None:
         return Applied({**nothing(), "by": "press"}, chosen), ""
-    situation = await _situation(state, config)
+    situation = await _situation(state, about, config)
     if not text.strip():
         return Applied(nothing()), ""
     found = await by_model.read(text, situation, model=model, config=config)
@@ -110,21 +112,25 @@ async def _read(state: State, config: RunnableConfig, model: str | None) -> tupl
     return applied, ""
 
 
-async def _situation(state: State, config: RunnableConfig) -> Situation:
+async def _situation(
+    state: State, about: Mapping[str, Any], config: RunnableConfig
+) -> Situation:
     """Return what a message is read against."""
     asking, site, change = state.get("asking"), state.get("site"), state.get("change")
     icp = state.get("icp")
     if icp is not None and change is not None:
         icp = values.merged(icp, change["icp"])
     asked = state.get("asked")
+    label = _label(state, about)
+    known = site["website"] if site else label
     if asking is None and asked is None and site is None:
-        # A first message that is only a website names the company.
-        asked = "website"
+        # A first message that is only a website names the company, or else its customers.
+        asked = "customers" if label else "website"
     enrichment = state.get("enrichment")
     return Situation(
         asking=asking,
         asked=asked,
-        website=site["domain"] if site else "",
+        website=domain(known) if known else "",
         customers=[each["domain"] for each in state.get("customers", [])],
         icp=icp,
         listed=await _listed(state, caller(config).tenant_id),
@@ -176,11 +182,10 @@ def _update(
     if isinstance(seed, Mapping):
         # The payload that the thread was created with comes before its first message.
         heard = combined({**from_form(seed), "website": None}, heard)
-    label = None if state.get("fresh") else next(iter(websites(_text(about.get("website")))), None)
     answered = asking is not None and choice is not None
     heard, offers = _offered(heard)
     return {
-        "website": label,
+        "website": _label(state, about),
         "heard": heard,
         "notes": notes,
         "seeded": not is_new and (isinstance(seed, Mapping) or state.get("seeded", False)),
@@ -241,6 +246,12 @@ def _role(choice: str, website: str, heard: Heard) -> tuple[Heard, list[str]]:
             "orders": [*heard["orders"], order("candidate", words=domain(website))],
         }, []
     return heard, [prompts.MENTIONED]
+
+
+def _label(state: State, about: Mapping[str, Any]) -> str | None:
+    """Return the website that the thread was opened for, unless the user has started over."""
+    found = websites(_text(about.get("website")))
+    return None if state.get("fresh") or not found else found[0]
 
 
 def _new_text(messages: list[AnyMessage]) -> str:
