@@ -11,60 +11,14 @@ from dataclasses import dataclass, field
 
 from rapidfuzz import fuzz
 
-from my_agent.understanding.words import ORDINALS
+from my_agent.understanding.words import ORDINALS, word_set
 
 # Likeness of spelling, from 0 to 100, at which two names may be the same, and its lead over the next.
 ALIKE, MARGIN = 84, 8
 # Legal forms and words that name no company on their own.
-_FORMS = frozenset(
-    [
-        "gmbh",
-        "kg",
-        "ag",
-        "ug",
-        "ohg",
-        "ltd",
-        "limited",
-        "llc",
-        "inc",
-        "co",
-        "corp",
-        "pte",
-        "sdn",
-        "bhd",
-        "plc",
-        "sa",
-        "lda",
-        "ltda",
-        "eireli",
-        "me",
-        "sarl",
-        "srl",
-        "bv",
-        "nv",
-        "the",
-        "die",
-        "der",
-        "das",
-        "den",
-        "dem",
-        "a",
-        "o",
-        "os",
-        "as",
-        "la",
-        "le",
-        "el",
-        "and",
-        "und",
-        "e",
-        "&",
-        "of",
-        "company",
-        "firma",
-        "empresa",
-        "companhia",
-    ]
+_FORMS = word_set(
+    "gmbh kg ag ug ohg ltd limited llc inc co corp pte sdn bhd plc sa lda ltda eireli me sarl srl bv nv"
+    " the die der das den dem a o os as la le el and und e of company firma empresa companhia"
 )
 
 

@@ -112,9 +112,7 @@ async def _read(
     return applied, ""
 
 
-async def _situation(
-    state: State, about: Mapping[str, Any], config: RunnableConfig
-) -> Situation:
+async def _situation(state: State, about: Mapping[str, Any], config: RunnableConfig) -> Situation:
     """Return what a message is read against."""
     asking, site, change = state.get("asking"), state.get("site"), state.get("change")
     icp = state.get("icp")
