@@ -109,11 +109,18 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
 def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
     """Return where the reason of a command stands, with the word that introduces it.
 
-    Without such a word it is none: a reader may call any words a reason, such as `do not`.
+    A reader may call any words a reason. So without such a word it is none if the command costs, or if
+    it denies or doubts, as `do not` does.
     """
-    found = quotes.find(act.reason or "", turn.message) if isinstance(act, of.Command) else None
-    lead = _BECAUSE.search(turn.message[: found[0]]) if found else None
-    return [(lead.start(), found[1])] if found and lead else []
+    if not isinstance(act, of.Command) or not act.reason:
+        return []
+    found = quotes.find(act.reason, turn.message)
+    if found is None:
+        return []
+    if lead := _BECAUSE.search(turn.message[: found[0]]):
+        return [(lead.start(), found[1])]
+    denies = words.NEGATION.search(act.reason) or words.DOUBT.search(act.reason)
+    return [] if denies or act.name in commands.COSTLY else [found]
 
 
 def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
