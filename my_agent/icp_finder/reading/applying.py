@@ -138,6 +138,7 @@ def _finish(turn: Turn) -> None:
     asking = turn.situation.asking
     if (
         asking is not None
+        and turn.choice is not None
         and turn.choice == AGREED.get(asking["kind"])
         and (open_ends or _changes(turn))
     ):
