@@ -459,6 +459,10 @@ ABOUT: dict[str, str] = {
         "as your profile asks for them. “Explain 3” shows the parts and the evidence."
     ),
     "source": "Candidates come from a search of the web and from a register of companies. “Explain 3” names the source.",
+    "why": (
+        "I read your website to see what you do, and those of customers to see what they have in common. From "
+        "that I propose whom to look for; nothing is sent to them."
+    ),
     "progress": "A search takes about a minute; an enrichment some seconds for each company.",
 }
 """Answers to questions about the product."""
@@ -521,6 +525,7 @@ def offered(name: str, names: Sequence[str]) -> str:
         "enrich": f"enrich {which_ or 'the best'}",
         "undo": "take back the last change",
         "stop": "stop the enrichment",
+        "exclude": f"take {which_} out of the profile",
     }.get(name, name)
 
 

@@ -33,7 +33,7 @@ _REASON = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ASKS = re.compile(
-    r"(?:why|what|how|who|warum|wieso|was|wie|wer|por ?qu|o que|quem|como)", re.IGNORECASE
+    r"(?:why|what|how|who|which|warum|wieso|was|wie|wer|por ?qu|o que|quem|como)", re.IGNORECASE
 )
 _NO_FIRST = re.compile(r"^\W*(?:no|não|nein|sorry|actually)[\s,.!]+(?=\w)", re.IGNORECASE)
 # `3` or `1-3` may be numbers of a list.

@@ -119,7 +119,8 @@ def is_denied(
     """
     at = _place(value, message, span)
     start, end = quotes.clause_span(at, message)
-    around = message[start : at[0]] if swaps else message[start:end]
+    spoken = _without_sites(message)
+    around = spoken[start : at[0]] if swaps else spoken[start:end]
     return words.negates(words.YES_PHRASES.sub(" ", _FIRST_NO.sub("", around)), language)
 
 
@@ -134,7 +135,14 @@ def _place(value: str, message: str, span: quotes.Span) -> quotes.Span:
 
 def is_elsewhere(message: str, span: quotes.Span) -> bool:
     """Return whether a website is named as that of someone else."""
-    return _ELSEWHERE.search(quotes.clause(span, message)) is not None
+    return _ELSEWHERE.search(quotes.clause(span, _without_sites(message))) is not None
+
+
+def _without_sites(message: str) -> str:
+    """Return a message with spaces for its websites: `no-limits.com` denies nothing."""
+    for each in sites.mentions(message):
+        message = message[: each.start] + " " * (each.end - each.start) + message[each.end :]
+    return message
 
 
 def takes_away(message: str, span: quotes.Span) -> bool:

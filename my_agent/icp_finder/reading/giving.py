@@ -85,11 +85,19 @@ def exclude(turn: Turn, act: of.Exclude) -> None:
         _exclude_companies(turn, act)
     else:
         said = [each for each in act.value if evidence.says(what, each, act.quote)]
+        _offer_stored(turn, [each for each in act.value if each not in said])
         left = [each for each in said if not _taken_out(turn, what, each)]
         # A size that is not there needs no exclusion.
         _keep_away(turn, [] if what == "sizes" else left)
-        if not said:
+        if not said and not turn.heard["orders"]:
             turn.drop(act)
+
+
+def _offer_stored(turn: Turn, unsaid: list[str]) -> None:
+    """Offer to take out stored values that the words may mean, such as `Beverages` for `bebidas`."""
+    stored = [each for name in values.FIELDS for each in turn.values(name)]
+    if found := [each for each in stored if each in unsaid]:
+        turn.heard["orders"].append(order("exclude", found, sure=False))
 
 
 def _taken_out(turn: Turn, what: str, value: str) -> bool:

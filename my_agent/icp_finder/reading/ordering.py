@@ -1,5 +1,6 @@
 """Ordering: which candidates a command is about, and whether the words ask for it for sure. Pure."""
 
+import re
 from collections.abc import Sequence
 
 from my_agent.icp_finder.reading import commands, evidence
@@ -11,6 +12,10 @@ from my_agent.understanding import names, quotes, words
 
 # Of several things that cost, the last one here counts.
 _RANK = ("enrich", "search", "new_session", "start_over")
+# Stands before a reason.
+_BECAUSE = re.compile(
+    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]*$", re.IGNORECASE
+)
 
 
 def command(turn: Turn, act: of.Command) -> None:
@@ -88,22 +93,18 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
         return False
     items = [each for each in turn.situation.listed if each.key in keys]
     exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
-    is_costly = name in commands.COSTLY
-    # A reason excuses feedback. What costs needs none, and a condition may be called one.
-    why = act.reason if isinstance(act, of.Command) and not is_costly else None
-    reason = quotes.find(why or "", turn.message)
     return evidence.is_sure(
         name,
         turn.message,
         # What costs is judged by the whole message: one sentence may take back another.
-        None if is_costly else turn.span(act),
+        None if name in commands.COSTLY else turn.span(act),
         known=[
             *(each.name for each in items),
             *(each.domain for each in items),
             *map(str, exceptions),
         ],
         has_exceptions=bool(exceptions),
-        explained=[*([reason] if reason else []), *explained(turn, act, only_plain=is_costly)],
+        explained=[*_reason(turn, act), *explained(turn, act)],
         language=turn.language,
     )
 
@@ -116,13 +117,31 @@ def _left_out(turn: Turn, act: of.Command) -> list[str]:
     return names.named_in(sentence[min(ends) :], turn.situation.listed) if ends else []
 
 
-def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
+def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
+    """Return where the reason of a command stands, with the word that introduces it.
+
+    A reader may call any words a reason. So without such a word it is none if the command costs, or if
+    it denies or doubts, as `do not` does.
+    """
+    if not isinstance(act, of.Command) or not act.reason:
+        return []
+    found = quotes.find(act.reason, turn.message)
+    if found is None:
+        return []
+    if lead := _BECAUSE.search(turn.message[: found[0]]):
+        return [(lead.start(), found[1])]
+    denies = words.NEGATION.search(act.reason) or words.DOUBT.search(act.reason)
+    return [] if denies or act.name in commands.COSTLY else [found]
+
+
+def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
     """Return the quotes of other commands that contain their own evidence and cost nothing.
+
+    A quote with a word of negation or doubt, or a question, may be about what the judged words ask for.
 
     Args:
         turn: the message.
         but: the act whose words are judged; quotes that overlap its own explain nothing.
-        only_plain: whether quotes with doubt, a negation or a question explain nothing either.
     """
     own = turn.span(but)
     return [
@@ -132,5 +151,5 @@ def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]
         and (span[1] <= own[0] or own[1] <= span[0])
         and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
-        and (not only_plain or evidence.is_plain(act.quote))
+        and evidence.is_plain(act.quote)
     ]
