@@ -77,7 +77,8 @@ def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) 
     for target in targets:
         number = _number(target)
         if number is not None and (number in said or isinstance(target, int)):
-            keys = [each.key for each in listed if each.number == number]
+            # What was shown without a number has 0.
+            keys = [each.key for each in listed if number and each.number == number]
             if number not in said:
                 found.unsaid.extend(keys)
         else:

@@ -52,7 +52,7 @@ _ROLES = {
         r"\b(?:candidat\w*|prospects?|leads?|targets?|kandidat\w*|interessent\w*)\b", re.IGNORECASE
     ),
 }
-_DOTS = re.compile(r"\s*\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
+_DOTS = re.compile(r"(?<!\s)\s*+\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
 
 
