@@ -100,6 +100,18 @@ def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) 
     return Resolved(keys, found.unknown, found.unclear, found.unsaid)
 
 
+def named_in(text: str, listed: Sequence[Listed]) -> list[str]:
+    """Return the keys of the items whose number, name without legal form, or domain a text contains."""
+    said, around = numbers(text, [each.name for each in listed]), fold(text)
+    return [
+        each.key
+        for each in listed
+        if (each.number and each.number in said)
+        or (_bare(each.name) and set(_bare(each.name)) <= set(around.split()))
+        or (each.domain and fold(each.domain) in around)
+    ]
+
+
 def numbers(text: str, names: Sequence[str] = ()) -> list[int]:
     """Return the numbers in a text, with ranges and ordinals, but without those inside names.
 

@@ -112,7 +112,7 @@ def _consent(turn: Turn, act: of.Consent) -> None:
         _NAMED_BY[asking["kind"]],
         turn.message,
         None,
-        explained=explained(turn, act),
+        explained=explained(turn, act, only_plain=True),
         language=turn.language,
     ):
         turn.choice = AGREED[asking["kind"]]
@@ -159,9 +159,11 @@ def _answer_by_wish(turn: Turn) -> None:
     kind, name = asking["kind"], wish["name"]
     agreed = turn.choice == AGREED.get(kind)
     if name == "enrich" and kind == "enrich" and turn.choice != REFUSED["enrich"]:
-        # The command says which, and the consent that they may be.
-        wish["sure"] = wish["sure"] or (agreed and wish["keys"] is None)
+        # The command says which. If it names none, it is about those of the question.
         turn.choice, turn.unsure = None, False
+        if wish["keys"] is None:
+            is_sure, heard["wish"] = wish["sure"] or agreed, None
+            turn.choice, turn.unsure = AGREED[kind] if is_sure else None, not is_sure
         return
     answer = {
         "new_session": {"context_change": "new", "new_session": "new"},

@@ -21,7 +21,9 @@ _SWAP = re.compile(
     r"\b(?:instead of|rather than|not|statt|anstatt|nicht|em vez de|não|por)\b", re.IGNORECASE
 )
 _FIRST_NO = re.compile(
-    r"^\W*(?:(?:oh|ah|hm+|wait|sorry|moment|ops|epa)\W+)*(?:no+|nope|nein|nee?|não|nao)\b[\s,.:;!-]*",
+    r"^\W*(?:(?:oh|ah|hm+|wait|sorry|moment|ops|epa)\W+)*(?:no+|nope|nein|nee?|não|nao)\b"
+    # `no, hotels` corrects, and `no hotels` denies.
+    r"(?:\s*$|\s*[,.:;!-][\s,.:;!-]*|\s+(?=(?:i|we|it|that|make|change|ich|wir|es|das|eu|nós|quis|queria)\b))",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
@@ -149,6 +151,11 @@ def takes_away(message: str, span: quotes.Span) -> bool:
     return any(each.search(around) for each in (words.NEGATION, words.EXCEPTION, words.REMOVAL))
 
 
+def is_plain(text: str) -> bool:
+    """Return whether a text has no word of doubt, condition, report or negation, and no question."""
+    return not ("?" in text or words.DOUBT.search(text) or words.NEGATION.search(text))
+
+
 def says_all(quote: str) -> bool:
     """Return whether a quote means all of a list."""
     return _ALL.search(quote) is not None or words.EXCEPTION.search(quote) is not None
@@ -188,7 +195,8 @@ def is_sure(
     if has_exceptions:
         rest = words.EXCEPTION.sub(" ", _FIRST_NO.sub(" ", rest))
         rest = words.NEGATION.sub(" ", rest)
-    if words.negates(rest, language) or words.EXCEPTION.search(rest):
+    # What costs does not depend on the language that a reader claims.
+    if words.negates(rest, language if span else "") or words.EXCEPTION.search(rest):
         return False
     named = {word for each in known for word in names.fold(each).split()}
     return all(_is_explained(word, named) for word in words.tokens(commands.without(name, rest)))

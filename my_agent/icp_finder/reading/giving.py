@@ -128,7 +128,7 @@ def _exclude_companies(turn: Turn, act: of.Exclude) -> None:
     found = names.resolve(hidden, act.quote, turn.situation.listed)
     turn.note(found)
     if found.keys:
-        sure = is_sure(turn, act, "reject", found.keys)
+        sure = not found.unsaid and is_sure(turn, act, "reject", found.keys)
         turn.heard["orders"].append(order("reject", found.keys, sure=sure))
 
 
@@ -145,7 +145,13 @@ def _give_sites(turn: Turn, act: Giving, name: str, old: list[str], given: list[
     website = str(asking["details"].get("website")) if asking and turn.asks("domain") else ""
     if website and evidence.is_role(name, act.quote):
         found = [website] if {_domain(each) for each in given} <= {domain(website)} else found
-    bare = [each for each in given if "." not in each and evidence.says(name, each, act.quote)]
+    bare = [
+        each
+        for each in given
+        if "." not in each
+        and not evidence.sites_in(each, act.quote)
+        and evidence.says(name, each, act.quote)
+    ]
     if bare and name in _SITES:
         heard["notes"].append(prompts.needs_websites(bare))
     if not found:

@@ -58,7 +58,9 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
     """Return the candidates of a command, and whether its words name them; None: it is unclear which."""
     is_said = True
     shown = [each.key for each in turn.situation.listed if each.number]
-    aimed: list[str] | None = shown if act.targets == "all" else None
+    # `enrich` and `yes` are about the best, or those of the question.
+    means_all = act.name != "enrich" or bool(act.exceptions) or evidence.says_all(act.quote)
+    aimed: list[str] | None = shown if act.targets == "all" and means_all else None
     if isinstance(act.targets, list) and act.targets:
         found = names.resolve(act.targets, act.quote, turn.situation.listed)
         turn.note(found)
@@ -72,6 +74,7 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
         if left_out.unclear or not left_out.keys:
             return None, None
         is_said = is_said and not left_out.unsaid and not left_out.unknown
+        is_said = is_said and set(_left_out(turn, act)) <= set(left_out.keys)
         aimed = [each for each in (shown if aimed is None else aimed) if each not in left_out.keys]
     return aimed, is_said
 
@@ -90,18 +93,19 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
         return False
     items = [each for each in turn.situation.listed if each.key in keys]
     exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
+    is_costly = name in commands.COSTLY
     return evidence.is_sure(
         name,
         turn.message,
         # What costs is judged by the whole message: one sentence may take back another.
-        None if name in commands.COSTLY else turn.span(act),
+        None if is_costly else turn.span(act),
         known=[
             *(each.name for each in items),
             *(each.domain for each in items),
             *map(str, exceptions),
         ],
         has_exceptions=bool(exceptions),
-        explained=[*_reason(turn, act), *explained(turn, act)],
+        explained=[*_reason(turn, act), *explained(turn, act, only_plain=is_costly)],
         language=turn.language,
     )
 
@@ -109,21 +113,28 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
 def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
     """Return where the reason of a command stands, with the word that introduces it.
 
-    A reader may call any words a reason. So without such a word it is none if the command costs, or if
-    it denies or doubts, as `do not` does.
+    A reason excuses feedback. What costs needs none, and a reader may call a condition one. Without a
+    word that introduces it, it is none if it denies or doubts, as `do not` does.
     """
-    if not isinstance(act, of.Command) or not act.reason:
+    if not isinstance(act, of.Command) or not act.reason or act.name in commands.COSTLY:
         return []
     found = quotes.find(act.reason, turn.message)
     if found is None:
         return []
     if lead := _BECAUSE.search(turn.message[: found[0]]):
         return [(lead.start(), found[1])]
-    denies = words.NEGATION.search(act.reason) or words.DOUBT.search(act.reason)
-    return [] if denies or act.name in commands.COSTLY else [found]
+    return [found] if evidence.is_plain(act.reason) else []
 
 
-def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
+def _left_out(turn: Turn, act: of.Command) -> list[str]:
+    """Return the candidates that stand behind the first word of exception in the sentence of a command."""
+    sentence = quotes.sentence(turn.span(act), turn.message)
+    signs = (words.EXCEPTION.search(sentence), words.NEGATION.search(sentence))
+    ends = [sign.end() for sign in signs if sign is not None]
+    return names.named_in(sentence[min(ends) :], turn.situation.listed) if ends else []
+
+
+def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
     """Return the quotes of other commands that contain their own evidence and cost nothing.
 
     A quote with a word of negation or doubt may be about what the judged words ask for.
@@ -131,6 +142,7 @@ def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
     Args:
         turn: the message.
         but: the act whose words are judged; quotes that overlap its own explain nothing.
+        only_plain: whether quotes with doubt, a negation or a question explain nothing either.
     """
     own = turn.span(but)
     return [
@@ -140,5 +152,5 @@ def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
         and (span[1] <= own[0] or own[1] <= span[0])
         and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
-        and not (words.NEGATION.search(act.quote) or words.DOUBT.search(act.quote))
+        and (not only_plain or evidence.is_plain(act.quote))
     ]
