@@ -447,8 +447,8 @@ ABOUT_QUESTION: dict[str, str] = {
 
 ABOUT: dict[str, str] = {
     "cost": (
-        "Searching reads public pages and the register; enriching reads the websites of the candidates. Both "
-        "count as the expensive part here, so neither starts before you have said so."
+        "I have no price list: what this costs is between you and those who run it. Searching and enriching are "
+        "the expensive parts, since they read many public pages, so neither starts before you have said so."
     ),
     "privacy": (
         "What you tell me is stored for your team only. I read public websites and the register, and contact "

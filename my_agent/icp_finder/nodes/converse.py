@@ -15,7 +15,7 @@ from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
 from my_agent.icp_finder.nodes.undoing import take_back, with_feedback
 from my_agent.icp_finder.reading.commands import FEEDBACK
-from my_agent.icp_finder.reading.heard import Order, has_data, nothing
+from my_agent.icp_finder.reading.heard import Heard, Order, has_data, nothing
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Feedback, Verdict
 from my_agent.icp_finder.search import scoring, searching, shortlist
@@ -70,7 +70,7 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
     """
     table = await _table(state, caller(config).tenant_id)
     heard, taken_back = state.get("heard", nothing()), False
-    for order in _courteous(heard["orders"]):
+    for order in _courteous(heard):
         if order["name"] == "undo":
             taken_back = await _undo(state, table) or taken_back
         else:
@@ -104,10 +104,10 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
     return Command(goto="__end__", update={**update, **said})
 
 
-def _courteous(orders: list[Order]) -> list[Order]:
-    """Return orders without small talk, if there is anything else to answer."""
-    others = [each for each in orders if each["name"] != "talk"]
-    return others or orders[:1]
+def _courteous(heard: Heard) -> list[Order]:
+    """Return the orders of a message, without small talk if there is anything else to answer."""
+    others = [each for each in heard["orders"] if each["name"] != "talk"]
+    return others if others or has_data(heard) else heard["orders"][:1]
 
 
 def _continues(state: State) -> bool:

@@ -112,7 +112,7 @@ def _consent(turn: Turn, act: of.Consent) -> None:
         _NAMED_BY[asking["kind"]],
         turn.message,
         None,
-        explained=explained(turn, act),
+        explained=explained(turn, act, only_plain=True),
         language=turn.language,
     ):
         turn.choice = AGREED[asking["kind"]]

@@ -93,20 +93,37 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
         return False
     items = [each for each in turn.situation.listed if each.key in keys]
     exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
+    is_costly = name in commands.COSTLY
     return evidence.is_sure(
         name,
         turn.message,
         # What costs is judged by the whole message: one sentence may take back another.
-        None if name in commands.COSTLY else turn.span(act),
+        None if is_costly else turn.span(act),
         known=[
             *(each.name for each in items),
             *(each.domain for each in items),
             *map(str, exceptions),
         ],
         has_exceptions=bool(exceptions),
-        explained=[*_reason(turn, act), *explained(turn, act)],
+        explained=[*_reason(turn, act), *explained(turn, act, only_plain=is_costly)],
         language=turn.language,
     )
+
+
+def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
+    """Return where the reason of a command stands, with the word that introduces it.
+
+    A reason excuses feedback. What costs needs none, and a reader may call a condition one. Without a
+    word that introduces it, it is none if it denies or doubts, as `do not` does.
+    """
+    if not isinstance(act, of.Command) or not act.reason or act.name in commands.COSTLY:
+        return []
+    found = quotes.find(act.reason, turn.message)
+    if found is None:
+        return []
+    if lead := _BECAUSE.search(turn.message[: found[0]]):
+        return [(lead.start(), found[1])]
+    return [found] if evidence.is_plain(act.reason) else []
 
 
 def _left_out(turn: Turn, act: of.Command) -> list[str]:
@@ -117,31 +134,15 @@ def _left_out(turn: Turn, act: of.Command) -> list[str]:
     return names.named_in(sentence[min(ends) :], turn.situation.listed) if ends else []
 
 
-def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
-    """Return where the reason of a command stands, with the word that introduces it.
-
-    A reader may call any words a reason. So without such a word it is none if the command costs, or if
-    it denies or doubts, as `do not` does.
-    """
-    if not isinstance(act, of.Command) or not act.reason:
-        return []
-    found = quotes.find(act.reason, turn.message)
-    if found is None:
-        return []
-    if lead := _BECAUSE.search(turn.message[: found[0]]):
-        return [(lead.start(), found[1])]
-    denies = words.NEGATION.search(act.reason) or words.DOUBT.search(act.reason)
-    return [] if denies or act.name in commands.COSTLY else [found]
-
-
-def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
+def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
     """Return the quotes of other commands that contain their own evidence and cost nothing.
 
-    A quote with a word of negation or doubt, or a question, may be about what the judged words ask for.
+    A quote with a word of negation or doubt may be about what the judged words ask for.
 
     Args:
         turn: the message.
         but: the act whose words are judged; quotes that overlap its own explain nothing.
+        only_plain: whether quotes with doubt, a negation or a question explain nothing either.
     """
     own = turn.span(but)
     return [
@@ -151,5 +152,5 @@ def explained(turn: Turn, but: of.Act) -> list[quotes.Span]:
         and (span[1] <= own[0] or own[1] <= span[0])
         and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
-        and evidence.is_plain(act.quote)
+        and (not only_plain or evidence.is_plain(act.quote))
     ]
