@@ -45,7 +45,7 @@ _ASKS = re.compile(
 _NO_FIRST = re.compile(r"^\W*(?:no|não|nein|sorry|actually)[\s,.!]+(?=\w)", re.IGNORECASE)
 # `3` or `1-3` may be numbers of a list.
 _STAFF = re.compile(
-    r"(?:\w+ ){0,3}\d[\d,.]*\s?(?:(?:-|to|bis|a|até)\s?\d{2,}[\d,.]*|\+)(?: \w+)?", re.IGNORECASE
+    r"(?:\w+ ){0,3}\d[\d,.]*\s?(?:(?:-|to|bis|a|até)\s?\d{2}[\d,.]*|\+)(?: \w+)?", re.IGNORECASE
 )
 _EDGES = re.compile(
     r"^(?:the|a|in|die|der|das|den|o|os|as|em) | (?:please|bitte|por favor|too|as well|dazu)$",
