@@ -125,7 +125,7 @@ def fits(
 
 
 def excluding(icp: Icp) -> Callable[[Candidate], bool]:
-    """Return whether the profile excludes a candidate: by its main activity, its region or its name."""
+    """Return whether the profile excludes a candidate: by main activity, region, name or domain."""
     named = icp.get("exclusions", [])
     codes, regions = ssic.codes(named), {each.casefold() for each in named}
     forms = "|".join(re.escape(each.removesuffix("s")) for each in named)
@@ -143,6 +143,7 @@ def excluding(icp: Icp) -> Callable[[Candidate], bool]:
         return (
             any(ssic.covers(code, own) for code in codes)
             or candidate.region.casefold() in regions
+            or candidate.key.removeprefix("domain:") in regions
             or said.search(f"{candidate.name} {candidate.industry}") is not None
         )
 
