@@ -47,7 +47,7 @@ _RANGE = re.compile(
 )
 _LEAST = re.compile(
     r"\b(?:more than|over|at least|above|min\w*|from|mehr als|ab|mindestens|über|mais de|pelo menos|a partir de|acima de)\b\D{0,5}(\d[\d,.]*)"
-    r"|(\d[\d,.]*)\s*(?:or more|and up|und mehr|ou mais|aufwärts)",
+    r"|(?<![\d,.])(\d[\d,.]*+)\s*(?:or more|and up|und mehr|ou mais|aufwärts)",
     re.IGNORECASE,
 )
 _MOST = re.compile(

@@ -77,7 +77,8 @@ def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) 
     for target in targets:
         number = _number(target)
         if number is not None and (number in said or isinstance(target, int)):
-            keys = [each.key for each in listed if each.number == number]
+            # What was shown without a number has 0.
+            keys = [each.key for each in listed if number and each.number == number]
             if number not in said:
                 found.unsaid.extend(keys)
         else:
@@ -203,7 +204,8 @@ def _without_names(text: str, names: Sequence[str]) -> str:
             head = " ".join(parts[:size])
             # `7th` or `3` alone may be a number of the list; `Studio 54` and `3M` may not.
             is_number = re.fullmatch(r"#?\d+(?:st|nd|rd|th|\.)?", head) is not None
-            if re.search(r"\d", head) and not is_number:
+            digits = re.search(r"\d+", head)
+            if digits and digits[0] in text and not is_number:
                 pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, head.split())) + r"(?!\w)"
                 text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
     return text

@@ -17,6 +17,7 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[0-9A-Za-z\u00c0-\u024f]{2}")
+_EDGE = re.compile(r"(?<![0-9A-Za-z\u00c0-\u024f])|(?![0-9A-Za-z\u00c0-\u024f])")
 _LETTERS = {
     ord("\N{RIGHT SINGLE QUOTATION MARK}"): "'",
     ord("\N{LEFT DOUBLE QUOTATION MARK}"): '"',
@@ -40,7 +41,9 @@ def find(quote: str, message: str) -> Span | None:
         end = at + len(wanted)
         if not (_is_inside(text, at) or _is_inside(text, end)):
             return places[at], places[end - 1] + 1
-        at = text.find(wanted, at + 1)
+        # The next place that is not inside of a word.
+        next_ = _EDGE.search(text, at + 1)
+        at = text.find(wanted, next_.start()) if next_ else -1
     return None
 
 

@@ -32,13 +32,20 @@ _REASON = re.compile(
     r"(?:[,(:-] ?)?\b(?:because|since|weil|denn|porque|pois|já que)\b:?(?P<why>.+)$",
     re.IGNORECASE | re.DOTALL,
 )
+# There are no more customers.
+_ENOUGH = re.compile(
+    r"(?:(?:i|we) have )?no(?: more|ne)(?: (?:customers|clients))?|(?:that'?s|that is|these are|those are) (?:all|it)(?: of them)?"
+    r"|(?:(?:ich|wir) (?:habe|haben) )?keine (?:mehr|weiteren)|das war'?s|das (?:sind|waren|ist) alle?s?|mehr (?:habe ich|haben wir) nicht"
+    r"|não (?:tenho|temos|há) mais|mais nenhum|(?:é )?só (?:isso|isto|esses|estes)|são (?:só )?(?:esses|estes|todos)",
+    re.IGNORECASE,
+)
 _ASKS = re.compile(
     r"(?:why|what|how|who|which|warum|wieso|was|wie|wer|por ?qu|o que|quem|como)", re.IGNORECASE
 )
 _NO_FIRST = re.compile(r"^\W*(?:no|não|nein|sorry|actually)[\s,.!]+(?=\w)", re.IGNORECASE)
 # `3` or `1-3` may be numbers of a list.
 _STAFF = re.compile(
-    r"(?:\w+ ){0,3}\d[\d,.]*\s?(?:(?:-|to|bis|a|até)\s?\d{2,}[\d,.]*|\+)(?: \w+)?", re.IGNORECASE
+    r"(?:\w+ ){0,3}\d[\d,.]*\s?(?:(?:-|to|bis|a|até)\s?\d{2}[\d,.]*|\+)(?: \w+)?", re.IGNORECASE
 )
 _EDGES = re.compile(
     r"^(?:the|a|in|die|der|das|den|o|os|as|em) | (?:please|bitte|por favor|too|as well|dazu)$",
@@ -53,12 +60,13 @@ def read(text: str, situation: Situation) -> of.Reading:
         text: the message. A very long one is not certain.
         situation: what it is read against.
     """
-    said = " ".join(text.split())
+    # Lines separate fields.
+    said = "\n".join(line for each in text.splitlines() if (line := " ".join(each.split())))
     if not said:
         return of.Reading(acts=[])
     if len(said) <= MOST:
         for reader in (_consent, _fields, _sites, _small_talk, _command, _change):
-            if acts := reader(text.strip(), situation):
+            if acts := reader(said, situation):
                 return of.Reading(acts=acts)
     return of.Reading(acts=[of.Unclear(kind="Unclear", quote=said[:MOST])])
 
@@ -67,7 +75,8 @@ def _consent(said: str, situation: Situation) -> list[of.Act]:
     kind = situation.open_question
     if situation.asking and kind != "domain" and words.agrees(said):
         return [of.Consent(kind="Consent", quote=said, yes=True, to=kind)]
-    if kind and words.refuses(said):
+    is_enough = kind == "customers" and _ENOUGH.fullmatch(said.strip(" .!")) is not None
+    if kind and (is_enough or words.refuses(said)):
         return [of.Consent(kind="Consent", quote=said, yes=False, to=kind)]
     return []
 
@@ -92,7 +101,7 @@ def _sites(said: str, situation: Situation) -> list[of.Act]:
     beside = set(words.tokens(rest)) - {"+", "-"}
     if not found or not beside <= _BESIDE_SITES:
         return []
-    given = sites.distinct(each.website for each in found)
+    given = sites.distinct(each.website for each in found)[: of.VALUES]
     field = situation.asked if situation.asked in ("website", "customers") else ""
     field = "customers" if beside & _THEIRS else "website" if beside & _OURS else field
     if field == "customers" and len(given) >= CUSTOMERS <= len(situation.customers):
@@ -110,7 +119,7 @@ def _command(said: str, situation: Situation) -> list[of.Act]:
     asked = _without_politeness(said).strip(" .!")
     reason = _REASON.search(asked)
     why, asked = (reason["why"].strip(" )."), asked[: reason.start()]) if reason else ("", asked)
-    if asked.endswith("?") and not _ASKS.match(asked):
+    if asked.endswith("?") and not (_ASKS.match(asked) or words.POLITE.match(said)):
         return []
     for name, rest in commands.leading(asked.strip(" ?")):
         if (act := _with_targets(name, rest.strip(" ,.:"), said, why, situation)) is not None:
@@ -130,7 +139,12 @@ def _with_targets(
     # `more`, `stop` and the like stand alone; `reject` alone is about nobody.
     if commands.takes_candidates(name) == alone and name not in ("enrich", "show"):
         return None
-    made: dict[str, Any] = {"kind": "Command", "quote": said, "name": name, "reason": why or None}
+    made: dict[str, Any] = {
+        "kind": "Command",
+        "quote": said,
+        "name": name,
+        "reason": why[: of.LENGTH] or None,
+    }
     aimed = targets or ("all" if but else None)
     return of.Command.model_validate({**made, "targets": aimed, "except": exceptions})
 
@@ -192,6 +206,8 @@ def _by_field(text: str, said: str, kind: Any, name: str) -> list[of.Act]:
         if field is None or len(piece.split()) > 5:
             return []
         by_field.setdefault(field, []).append(piece)
+    if any(len(each) > of.VALUES for each in by_field.values()):
+        return []
     return [
         kind(kind=kind.__name__, quote=said, **{name: field}, value=given)
         for field, given in by_field.items()
@@ -200,14 +216,20 @@ def _by_field(text: str, said: str, kind: Any, name: str) -> list[of.Act]:
 
 def _removal(text: str, said: str, situation: Situation) -> list[of.Act]:
     stored = [(name, each) for name in values.FIELDS for each in values.of(situation.icp, name)]
-    acts: list[of.Act] = []
+    by_field: dict[str, list[str]] = {}
     for piece in _pieces(text):
         named = next((field for field, value in stored if is_same(piece, value)), None)
+        named = "customers" if piece.casefold() in situation.customers else named
         field = named or field_of(piece)
         if field is None or (named is None and situation.icp is None):
             return []
-        acts.append(of.Exclude(kind="Exclude", quote=said, what=field, value=[piece]))
-    return acts
+        by_field.setdefault(field, []).append(piece)
+    if any(len(each) > of.VALUES for each in by_field.values()):
+        return []
+    return [
+        of.Exclude(kind="Exclude", quote=said, what=field, value=given)
+        for field, given in by_field.items()
+    ]
 
 
 def _pieces(text: str) -> list[str]:

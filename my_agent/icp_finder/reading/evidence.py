@@ -52,7 +52,7 @@ _ROLES = {
         r"\b(?:candidat\w*|prospects?|leads?|targets?|kandidat\w*|interessent\w*)\b", re.IGNORECASE
     ),
 }
-_DOTS = re.compile(r"\s*\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
+_DOTS = re.compile(r"(?<!\s)\s*+\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
 
 
@@ -126,9 +126,9 @@ def is_denied(
 
 def _place(value: str, message: str, span: quotes.Span) -> quotes.Span:
     """Return where the value stands in the quote, or else the quote."""
-    own = names.fold(value).split()
+    own = {each for each in names.fold(value).split() if len(each) > 2}
     for match in re.finditer(r"[^\W_]+", message[span[0] : span[1]]):
-        if any(_alike(mine, names.fold(match[0])) for mine in own if len(mine) > 2):
+        if any(_alike(mine, names.fold(match[0])) for mine in own):
             return span[0] + match.start(), span[0] + match.end()
     return span
 

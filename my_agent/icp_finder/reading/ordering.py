@@ -12,9 +12,11 @@ from my_agent.understanding import names, quotes, words
 
 # Of several things that cost, the last one here counts.
 _RANK = ("enrich", "search", "new_session", "start_over")
+# Characters behind a word of exception in which candidates are looked for.
+_REST = 2_000
 # Stands before a reason.
 _BECAUSE = re.compile(
-    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]*$", re.IGNORECASE
+    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]{0,8}$", re.IGNORECASE
 )
 
 
@@ -131,7 +133,8 @@ def _left_out(turn: Turn, act: of.Command) -> list[str]:
     sentence = quotes.sentence(turn.span(act), turn.message)
     signs = (words.EXCEPTION.search(sentence), words.NEGATION.search(sentence))
     ends = [sign.end() for sign in signs if sign is not None]
-    return names.named_in(sentence[min(ends) :], turn.situation.listed) if ends else []
+    rest = sentence[min(ends) :][:_REST] if ends else ""
+    return names.named_in(rest, turn.situation.listed)
 
 
 def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:

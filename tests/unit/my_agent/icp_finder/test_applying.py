@@ -540,7 +540,8 @@ def turns(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
     )
     acts = []
     for _ in range(draw(st.integers(0, 5))):
-        kind, act = draw(kinds), {"quote": quote()}
+        kind = draw(kinds)
+        act: dict[str, Any] = {"quote": quote()}
         if kind in ("Answer", "Correct", "Include", "Exclude"):
             of = "what" if kind in ("Include", "Exclude") else "field"
             act |= {of: draw(FIELDS), "value": draw(VALUES)}

@@ -78,7 +78,7 @@ def test_yes_to_the_question_for_a_website_chooses_nothing() -> None:
     assert read("yes", asking=asking).choice is None
 
 
-@pytest.mark.parametrize("said", ["ok thanks", "danke, ok", "great, thanks"])
+@pytest.mark.parametrize("said", ["ok thanks", "danke, ok", "obrigada, ok"])
 def test_thanks_are_no_agreement(said: str) -> None:
     found = read(said, asking=question("enrich", "?"))
     assert (found.choice, found.heard["orders"]) == (None, [order("talk", words="thanks")])

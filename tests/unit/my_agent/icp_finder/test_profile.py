@@ -117,7 +117,7 @@ async def test_icp_is_proposed_from_websites(web: list[str]) -> None:
 
 async def test_users_icp_fields_override_the_proposal(web: list[str]) -> None:
     partly: Icp = {"industries": [], "sizes": [], "regions": ["Asia"], "keywords": []}
-    four = {"site": COMPANY["site"], "customers": COMPANY["customers"][:4]}
+    four: dict[str, Any] = {"site": COMPANY["site"], "customers": COMPANY["customers"][:4]}
     found = await build(state(heard=heard(customers=urls("f.com")), icp=partly, **four))
     assert found["icp"] is not None
     assert found["icp"]["regions"] == ["Asia"]

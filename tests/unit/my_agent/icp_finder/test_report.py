@@ -130,7 +130,11 @@ async def test_unsure_wish_is_asked_about_by_name(job: dict[str, Any]) -> None:
     command = await progress_report(of, config())
     assert (command.goto, updates(command)["asking"]["details"]) == (
         "choose",
-        {"candidates": 2, "keys": ["domain:02.com", "domain:00.com"]},
+        {
+            "candidates": 2,
+            "keys": ["domain:02.com", "domain:00.com"],
+            "names": ["domain:02.com", "domain:00.com"],
+        },
     )
     assert said(command) == "Shall I enrich domain:02.com and domain:00.com?"
 

@@ -120,7 +120,7 @@ def test_number_within_a_name_names_nobody_for_sure(number: int | str) -> None:
     assert found.keys == found.unsaid
 
 
-@pytest.mark.parametrize("target", ["the", "Corp", "&", "Nope", "99", 99, "", "  "])
+@pytest.mark.parametrize("target", ["the", "Corp", "&", "Nope", "99", 99, 0, -1, "", "  "])
 def test_words_that_name_nobody_are_unknown(target: int | str) -> None:
     found = resolve([target], f"keep {target}", LISTED)
     assert (found.keys, found.unknown, found.is_whole) == ([], [str(target)], False)
