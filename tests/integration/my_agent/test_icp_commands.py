@@ -372,6 +372,17 @@ async def test_a_locked_thread_survives_the_name_of_another_graph(ann: Person) -
     assert [each["key"] for each in state["values"]["candidates"]] == shown
 
 
+async def test_half_a_character_in_a_message_fails_no_later_turn(settled: Person) -> None:
+    body = '{"assistant_id": "icp_finder", "input": {"messages": [{"role": "user", "content": "\\ud83d"}]}}'
+    answer = await settled.sdk.http.client.post(
+        f"/threads/{settled.thread}/runs/wait",
+        content=body,
+        headers={"content-type": "application/json"},
+    )
+    assert answer.status_code < 500, answer.text
+    assert "1. " in await settled.say("show")
+
+
 # --- offers ----------------------------------------------------------------------
 
 
