@@ -134,8 +134,14 @@ def _place(value: str, message: str, span: quotes.Span) -> quotes.Span:
 
 
 def is_elsewhere(message: str, span: quotes.Span) -> bool:
-    """Return whether a website is named as that of someone else."""
-    return _ELSEWHERE.search(quotes.clause(span, _without_sites(message))) is not None
+    """Return whether a website is named as that of someone else: in its clause, or just before it."""
+    plain = _without_sites(message)
+    clause = quotes.clause(span, plain)
+    if _ELSEWHERE.search(clause):
+        return True
+    # `We have a competitor. It is acme.com`, but not `Our competitor is A. We are B`.
+    before = quotes.sentence((max(span[0] - 3, 0), max(span[0] - 2, 1)), plain)
+    return not _ROLES["website"].search(clause) and _ELSEWHERE.search(before) is not None
 
 
 def _without_sites(message: str) -> str:
