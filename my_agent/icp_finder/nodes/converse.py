@@ -69,10 +69,10 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
     A question that waits is asked again, with the same id.
     """
     table = await _table(state, caller(config).tenant_id)
-    heard, taken_back = state.get("heard", nothing()), False
+    heard, taken_back = state.get("heard", nothing()), dict[str, Any]()
     for order in _courteous(heard):
         if order["name"] == "undo":
-            taken_back = await _undo(state, table) or taken_back
+            taken_back |= await _undo(state, table)
         else:
             await _do(state, table, order)
     update: dict[str, Any] = {"view": table.view, "page": table.page, "undo": table.undo}
@@ -82,7 +82,7 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
         # What is stored has changed, so it is looked at again.
         return Command(
             goto="return_user_probe",
-            update={**update, "notes": notes, "answer": None, "change": None},
+            update={**update, **taken_back, "notes": notes, "answer": None, "change": None},
         )
     goes_on = (
         has_data(heard)
@@ -311,18 +311,19 @@ async def _feedback_changed(state: State, table: Table) -> None:
     table.shown = feedback.ranked(table.found, table.said)
 
 
-async def _undo(state: State, table: Table) -> bool:
-    """Take back the last change, and return whether it was one of the profile."""
+async def _undo(state: State, table: Table) -> dict[str, Any]:
+    """Take back the last change, and return the company of before if it was one of the profile."""
     if not table.undo:
         table.replies.append(prompts.NOTHING_TO_UNDO)
-        return False
+        return {}
     last = table.undo.pop()
     found = {each.candidate.key: each for each in table.found}
     what = await take_back(table.tenant_id, table.rule_name, last, found)
     table.replies.append(prompts.undone(what, last["icp"]))
     if what == "feedback":
         await _feedback_changed(state, table)
-    return what == "profile"
+        return {}
+    return {**{name: last[name] for name in ("site", "customers", "icp")}, "fresh": False}  # type: ignore[literal-required]
 
 
 async def _add(state: State, table: Table, name: str) -> None:

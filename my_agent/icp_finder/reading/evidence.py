@@ -36,7 +36,7 @@ _ALL = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(
-    r"\b(?:any\w*|all|every\w*|no (?:limit|preference|matter)|(?:doesn'?t|don'?t|does not) (?:matter|care|mind)|whatever|egal|beliebig"
+    r"\b(?:any\w*|none|keine?|nenhuma?|all|every\w*|no (?:limit|preference|matter)|(?:doesn'?t|don'?t|does not) (?:matter|care|mind)|whatever|egal|beliebig"
     r"|alle|überall|spielt keine rolle|tanto faz|qualquer|tod[ao]s|indiferente|não importa)\b",
     re.IGNORECASE,
 )

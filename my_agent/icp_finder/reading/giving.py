@@ -43,7 +43,7 @@ def give(turn: Turn, act: Giving) -> None:
     ]
     if act.value and not given:
         turn.drop(act)
-    elif name == "exclusions":
+    elif name == "exclusions" and (given or not isinstance(act, of.Correct)):
         _keep_away(turn, [each for each in given if evidence.says(name, each, turn.message)])
     elif name in values.FIELDS:
         _give_values(turn, act, name, old, given)

@@ -17,6 +17,8 @@ from my_agent.web.websites import readable
 ABOUT_LENGTH = 2000
 TEXT_LENGTH = 200_000
 NAME_LENGTH = 120
+# Postgres cannot store NUL, and no database a lone surrogate.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 # If the main part is shorter than this, the whole text is used, as many home pages need.
 MIN_MAIN_TEXT = 200
 # Elements whose text is not shown.
@@ -160,5 +162,4 @@ def name_in(title: str) -> str:
 
 def line(text: str | None) -> str:
     """Return a text on one line."""
-    # Postgres cannot store NUL bytes.
-    return " ".join((text or "").replace("\0", "").split())
+    return " ".join(_UNSTORABLE.sub("", text or "").split())

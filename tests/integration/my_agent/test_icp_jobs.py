@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -19,6 +20,7 @@ from my_agent.enrichment.graph import graph
 from my_agent.icp_finder.enrichment import background, jobs
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored
 from my_agent.icp_finder.records import store
+from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.tables import jobs as table
 from tests.support import databases
@@ -62,6 +64,9 @@ class World:
             ICP_WEB_SEARCH="false",
             ICP_SITE_SECONDS="60",
             SHUTDOWN_GRACE_SECONDS="0.5",
+            RUN_NOW_LIMIT="2",
+            OPENAI_API_KEY="",
+            OPENAI_BASE_URL="",
         )
         self.server = self._up.enter_context(running(command, self.port, self.folder, env))
 
@@ -85,6 +90,7 @@ def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     graphs = {
         "enrichment": f"{ROOT}/my_agent/enrichment/graph.py:graph",
         "asker": f"{ROOT}/tests/support/enrichment_asker.py:graph",
+        "icp_finder": f"{ROOT}/my_agent/icp_finder/graph.py:graph",
     }
     config = {"graphs": graphs, "auth": {"path": "hooks.auth:auth"}}
     (folder / "langgraph.json").write_text(json.dumps(config))
@@ -114,7 +120,7 @@ def tenant_of(client: Member) -> str:
     return str(jwt.decode(token, SECRET, algorithms=["HS256"])["tenant_id"])
 
 
-async def found(world: World, tenant: str, count: int, of: str = "h1") -> list[str]:
+async def found(world: World, tenant: str, count: int, of: str = "h1", icp: Icp = ICP) -> list[str]:
     """Save candidates of a tenant, each with a website. Return their keys."""
     those = []
     for number in range(count):
@@ -124,8 +130,8 @@ async def found(world: World, tenant: str, count: int, of: str = "h1") -> list[s
         website = f"{world.web.url}{path}"
         who = Candidate(key=key, name=f"C{number:03}", source="web", website=website)
         those.append(Scored(who, Score(0.5, {"industry": 0.5})))
-    basis: Any = {"website": "acme.com", "customers": [], "icp": ICP}
-    await store.save_discovery(tenant, RULE, of, basis, those)
+    asked: Any = {"website": "acme.com", "customers": [], "icp": icp}
+    await store.save_discovery(tenant, RULE, of, asked, those)
     site: Any = {"website": "https://acme.com", "domain": "acme.com", "name": "A", "about": ""}
     company: Company = {"site": site, "customers": []}
     await store.save_profile(tenant, company, confirmed=True)
@@ -214,9 +220,9 @@ async def test_candidate_found_again_is_not_enriched_again(world: World) -> None
     [key] = await found(world, tenant, 1)
     [first] = await jobs.enrich_now(tenant, RULE, "h1", [key])
     await found(world, tenant, 1)
-    basis: Any = {"website": "acme.com", "customers": [], "icp": ICP}
+    other: Any = {"website": "acme.com", "customers": [], "icp": ICP}
     again = Scored(first, Score(0.5, {"industry": 0.5}))
-    await store.save_discovery(tenant, RULE, "h2", basis, [again])
+    await store.save_discovery(tenant, RULE, "h2", other, [again])
     for search in ("h1", "h2"):
         [known] = await jobs.enrich_now(tenant, RULE, search, [key])
         assert known.details == first.details
@@ -634,3 +640,51 @@ async def test_failure_is_recorded_with_its_reason(
     assert (step.done, step.total) == (0, 1)
     going_on = await row(tenant)
     assert (going_on.status, going_on.reason, going_on.run_id) == ("running", None, "run-2")
+
+
+# --- stopped by the user ------------------------------------------------------
+
+
+async def test_stop_ends_the_job_and_the_next_enrichment_goes_on(world: World, ada: Member) -> None:
+    tenant, released = tenant_of(ada), threading.Event()
+    asked: Icp = {**ICP, "industries": ["widgets"]}
+    site: Any = {"website": "https://acme.com", "domain": "acme.com", "name": "A", "about": ""}
+    of = icp_hash(basis({"site": site, "customers": []}, asked))
+    await found(world, tenant, 6, of, icp=asked)
+    await store.save_rule(tenant, "acme.com", RULE, asked, confirmed=True)
+    held = world.web.pages[f"/{tenant}/3"].body
+
+    def page() -> bytes:
+        released.wait(PATIENCE)
+        return held if isinstance(held, bytes) else held()
+
+    world.web.pages[f"/{tenant}/3"].body = page
+    thread = (await ada.post("/threads", {}))["thread_id"]
+
+    async def say(text: str) -> str:
+        message = {"messages": [{"role": "user", "content": text}]}
+        body = {"assistant_id": "icp_finder", "input": message}
+        values = await ada.post(f"/threads/{thread}/runs/wait", body)
+        return str(values["messages"][-1]["content"])
+
+    try:
+        assert "Shall I enrich the best 2 now, and the next 4 in the background?" in await say("hi")
+        assert "4 more are being enriched in the background" in await say("enrich")
+        await reading(world, tenant, 4)
+        job = await row(tenant, of)
+        assert "2 of 6" not in await say("progress")
+        assert "I have stopped the enrichment" in await say("stop")
+        assert await ada.ended(job.thread_id, job.run_id) == "interrupted"
+        stopped = await row(tenant, of)
+        assert (stopped.status, stopped.job_id) == ("cancelled", job.job_id)
+        assert "No enrichment is running" in await say("stop")
+        assert reads(world, tenant)[-1] == 3
+    finally:
+        released.set()
+    assert "4 more are being enriched" in await say("enrich")
+    async with asyncio.timeout(PATIENCE):
+        while (again := await row(tenant, of)).status != "done":
+            await asyncio.sleep(0.02)
+    assert (again.job_id, again.done) == (job.job_id, 4)
+    # What was enriched before the stop is not read again; what was under way is.
+    assert sorted(reads(world, tenant)) == [0, 1, 2, 3, 3, 4, 5]

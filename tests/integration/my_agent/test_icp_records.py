@@ -22,6 +22,7 @@ from tests.support.products import engine
 from threadhold.tables import SHARED
 
 RULE = "Default ICP"
+REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
 
 
 @pytest.fixture(autouse=True)
@@ -419,3 +420,73 @@ async def test_feedback_moves_the_ranking() -> None:
 
 def scored_of(name: str, about: str, total: float = 0.5) -> Scored:
     return Scored(Candidate(f"domain:{name}", name, "web", about=about), Score(total, {}))
+
+
+# --- exclusions ----------------------------------------------------------------
+
+# Of profiles without exclusions, computed before there were any.
+HASH = "0c651366f64e3b15"
+
+
+def test_profile_without_exclusions_has_the_hash_of_before() -> None:
+    asked = {**icp("Wholesale trade"), "regions": ["Singapore"]}
+    plain: Icp = {**asked}  # type: ignore[typeddict-item]
+    of = company("acme.com", "a.com", "b.com")
+    assert icp_hash(basis(of, plain)) == HASH
+    assert icp_hash(basis(of, {**plain, "exclusions": []})) == HASH
+    assert icp_hash(basis(of, {**plain, "exclusions": ["hospitals"]})) != HASH
+
+
+def _results(*found: tuple[str, str, str]) -> Any:
+    results = [{"href": href, "title": title, "body": body} for href, title, body in found]
+
+    class Engine:
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        def text(self, query: str, **_: Any) -> Any:
+            return results
+
+    return Engine
+
+
+async def test_exclusions_hold_for_web_and_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICP_WEB_SEARCH", "true")
+    engine_ = _results(
+        (
+            "https://www.widgets.sg",
+            "Widgets Pte Ltd",
+            "We are a wholesaler of widgets in Singapore.",
+        ),
+        ("https://www.mercy.sg", "Mercy Hospital", "A hospital of Singapore."),
+    )
+    monkeypatch.setattr("ddgs.DDGS", engine_)
+    register.ingest(REGISTER, report=lambda _: None)
+    asked = icp("Wholesale trade")
+    of = company("acme.com")
+    every = await searching.search("acme", RULE, of, asked)
+    before = await store.best_candidates("acme", RULE, icp_hash(basis(of, asked)), limit=100)
+    assert {"domain:widgets.sg", "domain:mercy.sg"} <= {e.candidate.key for e in before}
+    listed = next(each for each in before if each.candidate.source == "register")
+    assert every.kept == len(before)
+    without: Icp = {**asked, "exclusions": ["Hospitals", listed.candidate.industry]}
+    await searching.search("acme", RULE, of, without)
+    after = await store.best_candidates("acme", RULE, icp_hash(basis(of, without)), limit=100)
+    keys = {each.candidate.key for each in after}
+    assert "domain:widgets.sg" in keys
+    assert "domain:mercy.sg" not in keys
+    assert any(each.candidate.source == "register" for each in after)
+    assert listed.candidate.industry not in {each.candidate.industry for each in after}
+
+
+async def test_half_a_character_of_a_web_page_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICP_WEB_SEARCH", "true")
+    broken = ("https://www.widgets.sg", "Widgets \ud83d Ltd", "They make \udc00 widgets.\x00")
+    monkeypatch.setattr("ddgs.DDGS", _results(broken))
+    asked, of = icp("Wholesale trade"), company("acme.com")
+    outcome = await searching.search("acme", RULE, of, asked)
+    assert outcome.kept == 1
+    [only] = await store.best_candidates("acme", RULE, icp_hash(basis(of, asked)), limit=9)
+    assert only.candidate.key == "domain:widgets.sg"
+    assert "Widgets" in only.candidate.name
+    f"{only.candidate.name} {only.candidate.about}".encode()
