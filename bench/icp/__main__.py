@@ -4,11 +4,10 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from bench.icp import industries, ranking, utterances
+from bench.icp import industries, ranking
 from bench.report import Line, table
 
 MEASURES: dict[str, Callable[[], Sequence[Line]]] = {
-    "utterances": utterances.measure,
     "ranking": ranking.lines,
     "industries": industries.lines,
 }

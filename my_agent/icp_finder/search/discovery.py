@@ -15,9 +15,10 @@ import httpx
 
 from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
-from my_agent.icp_finder.search import company_names, page_kinds
+from my_agent.icp_finder.search import page_kinds
 from my_agent.icp_finder.search.website import line, name_in
 from my_agent.icp_finder.settings import IcpSettings
+from my_agent.icp_finder.texts import plain_name
 from my_agent.web.websites import readable
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ async def website_of(name: str, region: str) -> str | None:
     """
     if not IcpSettings.from_environment().icp_web_search:
         return None
-    plain = company_names.plain(name)
+    plain = plain_name(name)
     compact = _compact(plain)
     results, failed = await _search([f"{plain} {region}".strip()])
     for result in results:

@@ -14,7 +14,7 @@ from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.search import likeness, register
 from my_agent.icp_finder.search.discovery import discover
-from my_agent.icp_finder.search.scoring import excluding, score, text_of, with_feedback
+from my_agent.icp_finder.search.scoring import excluding, score, with_feedback
 from my_agent.icp_finder.settings import IcpSettings
 
 # The most candidates that a discovery has; settings allow 1100.
@@ -111,7 +111,7 @@ async def scored(
 
     def rate() -> list[Scored]:
         # In a thread, because many of them take a while.
-        ratings = likeness.measure([text_of(each) for each in known], company)
+        ratings = likeness.measure([each.text for each in known], company)
         return [
             Scored(
                 each,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Scored
 from my_agent.icp_finder.records.feedback import Feedback
-from my_agent.icp_finder.search import scoring
 from my_agent.web.websites import readable
 
 # Most candidates of a discovery that a conversation is about, and of one page.
@@ -58,7 +57,7 @@ def filtered(words: str, found: Sequence[Scored], regions: Iterable[str] = ()) -
     """
     wanted = words.casefold().strip(" .?!")
     if wanted in _WITH:
-        return [each for each in found if scoring.website_of(each.candidate)]
+        return [each for each in found if each.candidate.site]
     asked = [word for word in wanted.replace(",", " ").split() if word not in ("and", "or", "the")]
     return [each for each in found if all(word in _text(each) for word in asked)]
 
@@ -112,7 +111,7 @@ def _name(scored: Scored) -> str:
 
 def _text(scored: Scored) -> str:
     candidate = scored.candidate
-    parts = (scoring.text_of(candidate), candidate.region, candidate.website, candidate.source)
+    parts = (candidate.text, candidate.region, candidate.website, candidate.source)
     size = candidate.details.get("size")
     return " ".join(str(each) for each in (*parts, size) if each).casefold()
 
