@@ -447,8 +447,8 @@ ABOUT_QUESTION: dict[str, str] = {
 
 ABOUT: dict[str, str] = {
     "cost": (
-        "Searching reads public pages and the register; enriching reads the websites of the candidates. Both "
-        "count as the expensive part here, so neither starts before you have said so."
+        "I have no price list: what this costs is between you and those who run it. Searching and enriching are "
+        "the expensive parts, since they read many public pages, so neither starts before you have said so."
     ),
     "privacy": (
         "What you tell me is stored for your team only. I read public websites and the register, and contact "
@@ -459,6 +459,10 @@ ABOUT: dict[str, str] = {
         "as your profile asks for them. “Explain 3” shows the parts and the evidence."
     ),
     "source": "Candidates come from a search of the web and from a register of companies. “Explain 3” names the source.",
+    "why": (
+        "I read your website to see what you do, and those of customers to see what they have in common. From "
+        "that I propose whom to look for; nothing is sent to them."
+    ),
     "progress": "A search takes about a minute; an enrichment some seconds for each company.",
 }
 """Answers to questions about the product."""
@@ -521,6 +525,7 @@ def offered(name: str, names: Sequence[str]) -> str:
         "enrich": f"enrich {which_ or 'the best'}",
         "undo": "take back the last change",
         "stop": "stop the enrichment",
+        "exclude": f"take {which_} out of the profile",
     }.get(name, name)
 
 

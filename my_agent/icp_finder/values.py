@@ -21,6 +21,7 @@ _LABEL = re.compile(
     + r")\s*[:=]\s*",
     re.IGNORECASE,
 )
+_FORM = re.compile(r'[A-Z][a-z]+: (?:any|"[^"]{1,200}"(?:, "[^"]{1,200}")*)')
 # The comma of `1,000` separates nothing.
 _THOUSANDS = re.compile(r"(?<=\d)[,.](?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"[,;/|•\n]|\b(?:and|und|e)\b|&", re.IGNORECASE)
@@ -46,7 +47,7 @@ _RANGE = re.compile(
 )
 _LEAST = re.compile(
     r"\b(?:more than|over|at least|above|min\w*|from|mehr als|ab|mindestens|über|mais de|pelo menos|a partir de|acima de)\b\D{0,5}(\d[\d,.]*)"
-    r"|(\d[\d,.]*)\s*(?:or more|and up|und mehr|ou mais|aufwärts)",
+    r"|(?<![\d,.])(\d[\d,.]*+)\s*(?:or more|and up|und mehr|ou mais|aufwärts)",
     re.IGNORECASE,
 )
 _MOST = re.compile(
@@ -71,6 +72,12 @@ def labelled(text: str) -> dict[str, list[str]] | None:
         name = next(each for each in FIELDS if label[each])
         found[name] = split(name, part[label.end() :])
     return found or None
+
+
+def is_form(text: str) -> bool:
+    """Return whether a text is a form that a page has filled in: labels, with every value in quotes."""
+    parts = [part for part in text.split("\n") if part.strip()]
+    return bool(parts) and all(_FORM.fullmatch(part.strip()) for part in parts)
 
 
 def split(field: str, text: str) -> list[str]:

@@ -8,63 +8,20 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from my_agent.understanding.words import ORDINALS
+from my_agent.understanding.words import ORDINALS, word_set
 
 # Likeness of spelling, from 0 to 100, at which two names may be the same, and its lead over the next.
 ALIKE, MARGIN = 84, 8
+# `1,000` is neither 1 nor a list.
+_THOUSANDS = re.compile(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])")
 # Legal forms and words that name no company on their own.
-_FORMS = frozenset(
-    [
-        "gmbh",
-        "kg",
-        "ag",
-        "ug",
-        "ohg",
-        "ltd",
-        "limited",
-        "llc",
-        "inc",
-        "co",
-        "corp",
-        "pte",
-        "sdn",
-        "bhd",
-        "plc",
-        "sa",
-        "lda",
-        "ltda",
-        "eireli",
-        "me",
-        "sarl",
-        "srl",
-        "bv",
-        "nv",
-        "the",
-        "die",
-        "der",
-        "das",
-        "den",
-        "dem",
-        "a",
-        "o",
-        "os",
-        "as",
-        "la",
-        "le",
-        "el",
-        "and",
-        "und",
-        "e",
-        "&",
-        "of",
-        "company",
-        "firma",
-        "empresa",
-        "companhia",
-    ]
+_FORMS = word_set(
+    "gmbh kg ag ug ohg ltd limited llc inc co corp corporation pte sdn bhd plc sa lda ltda eireli me sarl srl bv nv"
+    " the die der das den dem a o os as la le el and und e of company firma empresa companhia"
 )
 
 
@@ -120,11 +77,15 @@ def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) 
     for target in targets:
         number = _number(target)
         if number is not None and (number in said or isinstance(target, int)):
-            keys = [each.key for each in listed if each.number == number]
+            # What was shown without a number has 0.
+            keys = [each.key for each in listed if number and each.number == number]
             if number not in said:
                 found.unsaid.extend(keys)
         else:
             keys = _named(str(target), quote, listed)
+            found.unsaid.extend(
+                key for key in keys[:1] if not _is_only(key, str(target), quote, listed)
+            )
         if not keys:
             # A reader may know which one `the last` is; the person is asked.
             keys = [each.key for each in listed if fold(each.name) == fold(str(target))]
@@ -140,6 +101,18 @@ def resolve(targets: Sequence[int | str], quote: str, listed: Sequence[Listed]) 
     return Resolved(keys, found.unknown, found.unclear, found.unsaid)
 
 
+def named_in(text: str, listed: Sequence[Listed]) -> list[str]:
+    """Return the keys of the items whose number, name without legal form, or domain a text contains."""
+    said, around = numbers(text, [each.name for each in listed]), fold(text)
+    return [
+        each.key
+        for each in listed
+        if (each.number and each.number in said)
+        or (_bare(each.name) and set(_bare(each.name)) <= set(around.split()))
+        or (each.domain and fold(each.domain) in around)
+    ]
+
+
 def numbers(text: str, names: Sequence[str] = ()) -> list[int]:
     """Return the numbers in a text, with ranges and ordinals, but without those inside names.
 
@@ -147,7 +120,7 @@ def numbers(text: str, names: Sequence[str] = ()) -> list[int]:
         text: such as `1, 3 and 5-7` or `the second`.
         names: names that may contain numbers, such as `Studio 54`.
     """
-    text = _without_names(text, names)
+    text = _THOUSANDS.sub(" ", _without_names(text, names))
     found: list[int] = []
     spans = r"(?<![\w.])#?(\d{1,4})(?:\.|st|nd|rd|th|º|ª|o|a)?(?:\s*(?:-|\u2013|\bto\b|\bbis\b|\ba\b|\bat[ée]\b|\bthrough\b)\s*#?(\d{1,4}))?(?![\w%])(?!\.\d)"
     for match in re.finditer(spans, text, re.IGNORECASE):
@@ -155,6 +128,9 @@ def numbers(text: str, names: Sequence[str] = ()) -> list[int]:
         last = int(match[2]) if match[2] else first
         found += range(first, last + 1) if first <= last <= first + 1000 else [first, last]
     folded = fold(text).split()
+    if len(folded) > 1 and folded[-2].isdigit() and ORDINALS.get(folded[-1]) == 1:
+        # `3 first` says when, not which.
+        folded.pop()
     found += [ORDINALS[word] for word in folded if word in ORDINALS]
     if first_of := re.search(
         r"\b(?:first|top|best|ersten|besten|primeir[ao]s|melhores) (\w+)", fold(text)
@@ -212,6 +188,7 @@ def _number(target: int | str) -> int | None:
     return int(bare) if bare.isascii() and bare.isdigit() and len(bare) <= 4 else None
 
 
+@lru_cache(maxsize=4096)
 def fold(text: str) -> str:
     """Return a text in lower case without accents and signs, its words apart by single spaces."""
     plain = unicodedata.normalize("NFKD", text.casefold())
@@ -227,7 +204,8 @@ def _without_names(text: str, names: Sequence[str]) -> str:
             head = " ".join(parts[:size])
             # `7th` or `3` alone may be a number of the list; `Studio 54` and `3M` may not.
             is_number = re.fullmatch(r"#?\d+(?:st|nd|rd|th|\.)?", head) is not None
-            if re.search(r"\d", head) and not is_number:
+            digits = re.search(r"\d+", head)
+            if digits and digits[0] in text and not is_number:
                 pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, head.split())) + r"(?!\w)"
                 text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
     return text
@@ -272,12 +250,35 @@ def _likeness(wanted: str, item: Listed) -> float:
 
 def _stands(item: Listed, wanted: str, around: str) -> bool:
     """Return whether a quote contains a name, a word of it, or its spelling."""
-    if wanted in around:
+    # Scripts without spaces have no ends of words.
+    whole = rf"(?<![0-9a-z]){re.escape(wanted)}(?![0-9a-z])"
+    return re.search(whole, around) is not None or bool(_evidence(item, around))
+
+
+def _evidence(item: Listed, around: str) -> set[str]:
+    """Return the words of a quote that may be words of a name."""
+    return {
+        word
+        for word in set(around.split()) - _FORMS
+        if any(
+            fuzz.ratio(mine, word) >= ALIKE or (len(word) > 3 and mine.startswith(word))
+            for mine in _own(item)
+        )
+    }
+
+
+def _own(item: Listed) -> list[str]:
+    return [word for word in (*_bare(item.name), fold(item.domain).partition(" ")[0]) if word]
+
+
+def _is_only(key: str, said: str, quote: str, listed: Sequence[Listed]) -> bool:
+    """Return whether no other item has the words by which a quote names this one.
+
+    A reader that completes a name, such as `Vogel` of two, has chosen for the person.
+    """
+    around = fold(quote)
+    if set(_bare(said)) <= set(around.split()):
         return True
-    own = [word for word in (*_bare(item.name), fold(item.domain).partition(" ")[0]) if word]
-    said = [word for word in around.split() if word not in _FORMS]
-    return any(
-        fuzz.ratio(mine, word) >= ALIKE or (len(word) > 3 and mine.startswith(word))
-        for mine in own
-        for word in said
-    )
+    evidence = next(_evidence(each, around) for each in listed if each.key == key)
+    others = [set(_own(each)) for each in listed if each.key != key]
+    return not evidence or not any(evidence <= own for own in others)

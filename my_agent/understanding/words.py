@@ -9,12 +9,12 @@ import re
 LANGUAGES = ("en", "de", "pt")
 
 
-def _set(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # fmt: off
-YES = _set(
+YES = word_set(
     "y yes yeah yep yup sure ok okay k right correct confirm confirmed agree agreed approved absolutely"
     " definitely certainly perfect great fine good cool alright exactly go proceed"
     " j ja jawohl jo klar gerne genau passt einverstanden natürlich logisch los stimmt richtig korrekt super"
@@ -25,10 +25,10 @@ YES = _set(
 )
 """Words that agree."""
 
-WEAK = _set("ok okay k great fine good cool alright perfect super right perfeito beleza blz certo klar")
+WEAK = word_set("ok okay k great fine good cool alright perfect super right perfeito beleza blz certo klar")
 """Words of `YES` that also just take note of something."""
 
-NO = _set(
+NO = word_set(
     "n no nope nah not never don't cancel stop wait later skip pass wrong incorrect"
     " nein nö nee ne nicht nie falsch abbrechen später warte lieber"
     " não nao nunca negativo errado cancela cancelar depois espera agora"
@@ -84,7 +84,7 @@ POLITE = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a question that politely asks for an action."""
-_FILLERS = _set(
+_FILLERS = word_set(
     "a an the and or then also too so well oh ah um uh hm hmm just please pls thanks thank you very much now ok okay yes yeah"
     " it is are be this that these those them they all one ones of to in on at for from with as my our your me us i we do"
     " again quick quickly hi hello hey dear sir btw lol haha actually only really mate guys rest though but have has"
@@ -94,11 +94,11 @@ _FILLERS = _set(
     " no na nos nas para pra com eu nós me nos você vocês te já só mas olá oi aí aqui lá pois bem mas porém"
 )
 _GREETINGS = {
-    "greeting": _set("hello hi hey hiya howdy good morning afternoon evening day greetings there hallo moin servus guten morgen"
+    "greeting": word_set("hello hi hey hiya howdy good morning afternoon evening day greetings there hallo moin servus guten morgen"
                      " tag abend grüß gott bonjour hola olá oi bom dia boa tarde noite ciao"),
-    "thanks": _set("thanks thank you thx ty cheers so very much a lot many danke dir dankeschön vielen dank sehr schön obrigado"
+    "thanks": word_set("thanks thank you thx ty cheers so very much a lot many danke dir dankeschön vielen dank sehr schön obrigado"
                    " obrigada muito brigado valeu merci gracias grazie"),
-    "bye": _set("bye goodbye see you later soon tomorrow ciao tschüss tschüs bis dann bald später wiedersehen auf tchau até logo"
+    "bye": word_set("bye goodbye see you later soon tomorrow ciao tschüss tschüs bis dann bald später wiedersehen auf tchau até logo"
                 " amanhã adeus"),
 }
 ORDINALS = {

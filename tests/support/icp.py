@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from my_agent.tables import tables
 from tests.support import databases
+from tests.support.openai_replies import Answer, say_json
 from tests.support.policy import SECRET, headers
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
 from tests.support.served import PATIENCE
@@ -30,6 +31,22 @@ TEXT = (
     "We are a wholesaler. Wholesale trade is our business: wholesale of food, wholesale of machinery, "
     "a wholesale distributor, importer and exporter to every wholesaler on the island."
 )
+
+
+def act(kind: str, quote: str, **fields: Any) -> dict[str, Any]:
+    """Return an act that a model finds in a message.
+
+    Args:
+        kind: its kind, such as `Command`.
+        quote: the words of the message that say it.
+        fields: what else it has.
+    """
+    return {"kind": kind, "quote": quote, **fields}
+
+
+def reading(*acts: dict[str, Any], language: str = "en") -> Answer:
+    """Return a model's answer to the call that reads a message: these acts."""
+    return say_json({"language": language, "acts": list(acts)})
 
 
 class Sites:
@@ -184,6 +201,12 @@ class Person:
     def customers(self) -> str:
         """Return a message with five websites of customers."""
         return ", ".join(self.sites.urls)
+
+    @property
+    def customers_read(self) -> Answer:
+        """Return how a model reads that message."""
+        said = act("Answer", self.customers, field="customers", value=self.sites.urls)
+        return reading(said)
 
     async def settle(self) -> None:
         """Provide all data, confirm the search, and wait for the candidates."""

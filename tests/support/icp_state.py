@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage
 from sqlalchemy import update
 
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
-from my_agent.icp_finder.reading.message_parser import parse_text
+from my_agent.icp_finder.reading.heard import Heard, nothing
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.state import Found, State
@@ -40,12 +40,17 @@ WHICH: Found = {"rule_name": RULE, "icp_hash": icp_hash(basis(COMPANY, ICP))}
 LAST: Found = {"rule_name": RULE, "icp_hash": "0" * 16}
 
 
+def heard(**said: Any) -> Heard:
+    """Return what a message says, by the fields of `Heard` that it fills."""
+    return cast("Heard", {**nothing(), **said})
+
+
 def state(text: str = "", **values: Any) -> State:
     base: dict[str, Any] = {
         "messages": [HumanMessage(text)] if text else [],
         "thread_id": "t",
         "rule_name": RULE,
-        "heard": parse_text(text),
+        "heard": nothing(),
         "notes": [],
     }
     found = base | values

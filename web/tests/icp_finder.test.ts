@@ -4,7 +4,7 @@ import { partsOf, secure, sorted, type Candidate } from "../src/products/icp_fin
 import { changesOf, messageOf, refusedOf, valuesOf, type Profile } from "../src/products/icp_finder/profile";
 import { words } from "../src/products/icp_finder/words";
 
-const empty: Profile = { industries: [], regions: [], sizes: [], keywords: [] };
+const empty: Profile = { industries: [], regions: [], sizes: [], keywords: [], exclusions: [] };
 const candidate = (name: string, score: number, region = ""): Candidate => ({
   key: name, name, score, region, industry: "", source: "web", website: null, evidence: [], parts: {},
   enrichment: { status: null, note: null, about: null, size: null, emails: [], phones: [], pages: [] },

@@ -15,7 +15,7 @@ from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
 from my_agent.icp_finder.nodes.undoing import take_back, with_feedback
 from my_agent.icp_finder.reading.commands import FEEDBACK
-from my_agent.icp_finder.reading.heard import Order, has_data, nothing
+from my_agent.icp_finder.reading.heard import Heard, Order, has_data, nothing
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Feedback, Verdict
 from my_agent.icp_finder.search import scoring, searching, shortlist
@@ -70,7 +70,7 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
     """
     table = await _table(state, caller(config).tenant_id)
     heard, taken_back = state.get("heard", nothing()), False
-    for order in heard["orders"]:
+    for order in _courteous(heard):
         if order["name"] == "undo":
             taken_back = await _undo(state, table) or taken_back
         else:
@@ -102,6 +102,12 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
         return Command(goto="profile_builder", update={**update, "notes": notes})
     said = {"messages": [AIMessage("\n\n".join(notes) or prompts.HELP)], "notes": []}
     return Command(goto="__end__", update={**update, **said})
+
+
+def _courteous(heard: Heard) -> list[Order]:
+    """Return the orders of a message, without small talk if there is anything else to answer."""
+    others = [each for each in heard["orders"] if each["name"] != "talk"]
+    return others if others or has_data(heard) else heard["orders"][:1]
 
 
 def _continues(state: State) -> bool:
@@ -145,7 +151,7 @@ async def _do(state: State, table: Table, order: Order) -> None:
     elif name == "more":
         _more(table)
     elif name in ("explain", "tell", "dispute"):
-        _explain(table, order)
+        _explain(state, table, order)
     elif name == "talk":
         table.replies.append(_TALK.get(words, prompts.CHATTER))
     else:
@@ -241,12 +247,16 @@ def _page(table: Table, found: Sequence[Scored], start: int, words: str) -> None
     table.page = min(start + shortlist.PAGE, len(found))
 
 
-def _explain(table: Table, order: Order) -> None:
+def _explain(state: State, table: Table, order: Order) -> None:
     """Explain each named candidate."""
     named = table.named(order)
     if not named:
         which = prompts.numbers_unknown(len(table.view)) if table.found else prompts.NOTHING_YET
-        table.replies.append(prompts.DISPUTED if order["name"] == "dispute" else which)
+        if order["name"] != "dispute":
+            table.replies.append(which)
+        elif not has_data(state.get("heard", nothing())):
+            # Who says at once what is right needs no advice how to.
+            table.replies.append(prompts.DISPUTED)
         return
     places = {key: at for at, key in enumerate(table.view, 1)}
     for each in named[: shortlist.PAGE]:

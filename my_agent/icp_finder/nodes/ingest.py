@@ -59,7 +59,7 @@ async def ingest(
         return Command(goto="__end__", update={"messages": [AIMessage(prompts.READ_ONLY)]})
     # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
-    applied, without_model = await _read(state, config, context.model)
+    applied, without_model = await _read(state, about, config, context.model)
     update = _update(state, about, applied, thread.is_early(config, state.get("asking")))
     said_before = state.get("without_model", False)
     if without_model and not said_before:
@@ -81,7 +81,9 @@ async def ingest(
     return Command(goto="return_user_probe", update=update)
 
 
-async def _read(state: State, config: RunnableConfig, model: str | None) -> tuple[Applied, str]:
+async def _read(
+    state: State, about: Mapping[str, Any], config: RunnableConfig, model: str | None
+) -> tuple[Applied, str]:
     """Read the answer to a question, or the new messages; and say why the model did not."""
     reply, asking = state.get("reply"), state.get("asking")
     if reply is not None and not isinstance(reply, str):
@@ -95,9 +97,11 @@ async def _read(state: State, config: RunnableConfig, model: str | None) -> tupl
     text = (_new_text(state["messages"]) if reply is None else reply)[:MAX_TEXT]
     if asking is not None and (chosen := pressed(asking["kind"], text)) is not None:
         return Applied({**nothing(), "by": "press"}, chosen), ""
-    situation = await _situation(state, config)
     if not text.strip():
         return Applied(nothing()), ""
+    if values.is_form(text) and (fields := values.labelled(text)):
+        return Applied({**nothing(), "icp": fields, "by": "press"}), ""
+    situation = await _situation(state, about, config)
     found = await by_model.read(text, situation, model=model, config=config)
     if isinstance(found, Reading):
         return await asyncio.to_thread(apply, situation, text, found, "model"), ""
@@ -110,21 +114,23 @@ async def _read(state: State, config: RunnableConfig, model: str | None) -> tupl
     return applied, ""
 
 
-async def _situation(state: State, config: RunnableConfig) -> Situation:
+async def _situation(state: State, about: Mapping[str, Any], config: RunnableConfig) -> Situation:
     """Return what a message is read against."""
     asking, site, change = state.get("asking"), state.get("site"), state.get("change")
     icp = state.get("icp")
     if icp is not None and change is not None:
         icp = values.merged(icp, change["icp"])
     asked = state.get("asked")
+    label = _label(state, about)
+    known = site["website"] if site else label
     if asking is None and asked is None and site is None:
-        # A first message that is only a website names the company.
-        asked = "website"
+        # A first message that is only a website names the company, or else its customers.
+        asked = "customers" if label else "website"
     enrichment = state.get("enrichment")
     return Situation(
         asking=asking,
         asked=asked,
-        website=site["domain"] if site else "",
+        website=domain(known) if known else "",
         customers=[each["domain"] for each in state.get("customers", [])],
         icp=icp,
         listed=await _listed(state, caller(config).tenant_id),
@@ -165,7 +171,7 @@ def _update(
         choice, heard = None, {**heard, "orders": [order("talk", words="early")]}
     notes = list(heard["notes"])
     if asking is not None and choice is not None:
-        heard, more = _answered(asking, choice, heard)
+        heard, more = _answered(state, asking, choice, heard)
         notes += more
     if heard["unheard"]:
         notes.append(prompts.unheard(heard["unheard"]))
@@ -176,11 +182,10 @@ def _update(
     if isinstance(seed, Mapping):
         # The payload that the thread was created with comes before its first message.
         heard = combined({**from_form(seed), "website": None}, heard)
-    label = None if state.get("fresh") else next(iter(websites(_text(about.get("website")))), None)
     answered = asking is not None and choice is not None
     heard, offers = _offered(heard)
     return {
-        "website": label,
+        "website": _label(state, about),
         "heard": heard,
         "notes": notes,
         "seeded": not is_new and (isinstance(seed, Mapping) or state.get("seeded", False)),
@@ -207,7 +212,17 @@ def _offered(heard: Heard) -> tuple[Heard, list[Order]]:
     return {**heard, "orders": [each for each in heard["orders"] if each["sure"]]}, unsure
 
 
-def _answered(asking: Question, choice: str, heard: Heard) -> tuple[Heard, list[str]]:
+def _without(state: State, gone: list[str]) -> dict[str, list[str]]:
+    """Return the fields of the profile that have one of some values, without them."""
+    fields = {name: values.of(state.get("icp"), name) for name in values.FIELDS}
+    return {
+        name: [each for each in given if each not in gone]
+        for name, given in fields.items()
+        if set(given) & set(gone)
+    }
+
+
+def _answered(state: State, asking: Question, choice: str, heard: Heard) -> tuple[Heard, list[str]]:
     """Return what the chosen option adds to a message, and sentences about it."""
     kind, details = asking["kind"], asking["details"]
     if kind == "domain":
@@ -222,8 +237,10 @@ def _answered(asking: Question, choice: str, heard: Heard) -> tuple[Heard, list[
             for each in details.get("orders", [])
         ]
         wish = next((each for each in offered if each["name"] == "enrich"), heard["wish"])
-        orders = [*heard["orders"], *(each for each in offered if each is not wish)]
-        return {**heard, "orders": orders, "wish": wish}, []
+        out = [key for each in offered if each["name"] == "exclude" for key in each["keys"] or []]
+        done = [each for each in offered if each is not wish and each["name"] != "exclude"]
+        icp = {**_without(state, out), **heard["icp"]}
+        return {**heard, "orders": [*heard["orders"], *done], "wish": wish, "icp": icp}, []
     if choice in ("cancel", "keep") and kind in ("start_over", "new_session"):
         return heard, [prompts.KEPT]
     return heard, []
@@ -241,6 +258,12 @@ def _role(choice: str, website: str, heard: Heard) -> tuple[Heard, list[str]]:
             "orders": [*heard["orders"], order("candidate", words=domain(website))],
         }, []
     return heard, [prompts.MENTIONED]
+
+
+def _label(state: State, about: Mapping[str, Any]) -> str | None:
+    """Return the website that the thread was opened for, unless the user has started over."""
+    found = websites(_text(about.get("website")))
+    return None if state.get("fresh") or not found else found[0]
 
 
 def _new_text(messages: list[AnyMessage]) -> str:

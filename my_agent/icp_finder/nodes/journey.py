@@ -128,7 +128,9 @@ def _offer(state: State, orders: list[Order]) -> str:
     for each in orders:
         keys = each["keys"] or []
         told.append(
-            prompts.offered(each["name"], [known.get(key, key.partition(":")[2]) for key in keys])
+            prompts.offered(
+                each["name"], [known.get(key, key.partition(":")[2] or key) for key in keys]
+            )
         )
     return prompts.offer(told)
 

@@ -47,12 +47,9 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
         return Command(goto=after, update={**update, "change": None})
     if state.get("seeded"):
         # The thread was created for this change, so the user need not confirm it, only the search.
-        decided = {
-            "change": None,
-            "heard": {**change, "orders": []},
-            "decisions": decide_changed(parts),
-        }
-        return Command(goto="profile_builder", update={**update, **decided})
+        # Until then it is not stored, so it waits in `change` for the answer's run.
+        decided = {"change": change, "heard": change, "decisions": decide_changed(parts)}
+        return Command(goto=after, update={**update, **decided})
     answer = state.get("answer")
     chosen = answer["value"] if answer and answer["kind"] == "context_change" else None
     log_action("context_change", state.get("thread_id"), parts=parts, chosen=chosen)

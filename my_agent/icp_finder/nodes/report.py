@@ -56,9 +56,10 @@ async def progress_report(
     if not (is_new or wish or waits):
         return Command(goto="finalize", update={**update, "notes": notes})
     if wish is not None and wish["keys"]:
-        names = {each.candidate.key: each.candidate.name for each in best}
-        words = prompts.ask_these([names.get(key, key) for key in wish["keys"]])
-        asking = question("enrich", words, candidates=len(wish["keys"]), keys=wish["keys"])
+        known = {each.candidate.key: each.candidate.name for each in best}
+        names = [known.get(key, key.partition(":")[2]) for key in wish["keys"]]
+        words = prompts.ask_these(names)
+        asking = question("enrich", words, candidates=len(names), keys=wish["keys"], names=names)
     elif waits and waiting is not None and wish is None:
         words, asking = waiting["question"], waiting
     else:

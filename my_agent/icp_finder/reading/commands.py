@@ -7,6 +7,8 @@ numbers or names. Add a word for a language here, and a line to `bench/turns`.
 
 import re
 
+from my_agent.understanding.words import word_set
+
 # fmt: off
 COMMANDS: dict[str, str] = {
     "reject": "reject|refuse|drop|remove|delete|exclude|bin|ditch|dismiss|discard|hide|scrap|strike|kick(?: out)?|throw out|get rid of|cross out|take out|out"
@@ -45,109 +47,15 @@ _ABOUT_CANDIDATES = (*FEEDBACK, "enrich", "explain", "tell", "show", "filter")
 SET = "i meant?|we mean|make it|change (?:it )?to|only|just|instead|ich meinte?|wir meinen|nur|stattdessen|quis dizer|queria dizer|é|só|apenas"
 ADD = "add|include|also|plus|nimm|ergänze?|füge?|auch|dazu|adicion\\w*|acrescent\\w*|inclu\\w*|põe|também"
 # fmt: on
-BESIDE = frozenset(
-    [
-        "and",
-        "und",
-        "e",
-        "or",
-        "the",
-        "die",
-        "der",
-        "den",
-        "das",
-        "dem",
-        "a",
-        "o",
-        "os",
-        "as",
-        "number",
-        "no",
-        "nr",
-        "nummer",
-        "número",
-        "numero",
-        "candidate",
-        "candidates",
-        "kandidat",
-        "kandidaten",
-        "candidato",
-        "candidata",
-        "company",
-        "companies",
-        "firma",
-        "empresa",
-        "ab",
-        "an",
-        "aus",
-        "weg",
-        "raus",
-        "zu",
-        "out",
-        "to",
-        "from",
-        "off",
-        "list",
-        "liste",
-        "lista",
-        "my",
-        "me",
-        "mir",
-        "also",
-        "auch",
-        "também",
-        "now",
-        "jetzt",
-        "agora",
-        "only",
-        "just",
-        "nur",
-        "ones",
-        "one",
-        "is",
-        "it",
-        "#",
-        "nº",
-        "first",
-        "top",
-        "best",
-        "ersten",
-        "primeiras",
-        "primeiros",
-        "melhores",
-        "here",
-        "hier",
-        "aqui",
-        "continue",
-        "weiter",
-        "continua",
-        "continuar",
-        "search",
-        "suche",
-        "busca",
-        "discovery",
-        "profile",
-        "profil",
-        "perfil",
-        "again",
-        "enrichment",
-        "same",
-        "session",
-        "run",
-        "start",
-        "begin",
-        "everything",
-        "all",
-        "alle",
-        "alles",
-        "todos",
-        "todas",
-        "tudo",
-        "them",
-        "for",
-        "with",
-    ]
+# fmt: off
+BESIDE = word_set(
+    "and und e or the die der das den dem a o os as number no nr nummer número numero candidate candidates kandidat kandidaten candidato candidata"
+    " company companies firma empresa ab an aus weg raus zu out to from off list liste lista my me mir also auch também now jetzt agora only just nur"
+    " só apenas ones one is it # nº first top best ersten primeiras primeiros melhores here hier aqui continue weiter continua continuar search suche"
+    " busca discovery profile profil perfil again enrichment same session run start begin everything all alle alles todos todas tudo them for with"
+    " please bitte por favor because weil denn porque pois"
 )
+# fmt: on
 """Words that mean nothing more beside a command, its numbers and its names."""
 _EVIDENCE = {
     name: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)

@@ -21,7 +21,9 @@ _SWAP = re.compile(
     r"\b(?:instead of|rather than|not|statt|anstatt|nicht|em vez de|não|por)\b", re.IGNORECASE
 )
 _FIRST_NO = re.compile(
-    r"^\W*(?:(?:oh|ah|hm+|wait|sorry|moment|ops|epa)\W+)*(?:no+|nope|nein|nee?|não|nao)\b[\s,.:;!-]*",
+    r"^\W*(?:(?:oh|ah|hm+|wait|sorry|moment|ops|epa)\W+)*(?:no+|nope|nein|nee?|não|nao)\b"
+    # `no, hotels` corrects, and `no hotels` denies.
+    r"(?:\s*$|\s*[,.:;!-][\s,.:;!-]*|\s+(?=(?:i|we|it|that|make|change|ich|wir|es|das|eu|nós|quis|queria)\b))",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
@@ -50,7 +52,7 @@ _ROLES = {
         r"\b(?:candidat\w*|prospects?|leads?|targets?|kandidat\w*|interessent\w*)\b", re.IGNORECASE
     ),
 }
-_DOTS = re.compile(r"\s*\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
+_DOTS = re.compile(r"(?<!\s)\s*+\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
 
 
@@ -117,7 +119,8 @@ def is_denied(
     """
     at = _place(value, message, span)
     start, end = quotes.clause_span(at, message)
-    around = message[start : at[0]] if swaps else message[start:end]
+    spoken = _without_sites(message)
+    around = spoken[start : at[0]] if swaps else spoken[start:end]
     return words.negates(words.YES_PHRASES.sub(" ", _FIRST_NO.sub("", around)), language)
 
 
@@ -132,13 +135,25 @@ def _place(value: str, message: str, span: quotes.Span) -> quotes.Span:
 
 def is_elsewhere(message: str, span: quotes.Span) -> bool:
     """Return whether a website is named as that of someone else."""
-    return _ELSEWHERE.search(quotes.clause(span, message)) is not None
+    return _ELSEWHERE.search(quotes.clause(span, _without_sites(message))) is not None
+
+
+def _without_sites(message: str) -> str:
+    """Return a message with spaces for its websites: `no-limits.com` denies nothing."""
+    for each in sites.mentions(message):
+        message = message[: each.start] + " " * (each.end - each.start) + message[each.end :]
+    return message
 
 
 def takes_away(message: str, span: quotes.Span) -> bool:
     """Return whether the sentence around a quote says that something is not wanted."""
     around = quotes.sentence(span, message)
     return any(each.search(around) for each in (words.NEGATION, words.EXCEPTION, words.REMOVAL))
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text has no word of doubt, condition, report or negation, and no question."""
+    return not ("?" in text or words.DOUBT.search(text) or words.NEGATION.search(text))
 
 
 def says_all(quote: str) -> bool:
@@ -180,7 +195,8 @@ def is_sure(
     if has_exceptions:
         rest = words.EXCEPTION.sub(" ", _FIRST_NO.sub(" ", rest))
         rest = words.NEGATION.sub(" ", rest)
-    if words.negates(rest, language) or words.EXCEPTION.search(rest):
+    # What costs does not depend on the language that a reader claims.
+    if words.negates(rest, language if span else "") or words.EXCEPTION.search(rest):
         return False
     named = {word for each in known for word in names.fold(each).split()}
     return all(_is_explained(word, named) for word in words.tokens(commands.without(name, rest)))

@@ -82,7 +82,13 @@ def test_combinations_cover_all_signals() -> None:
         (("website",), "the website has changed"),
         (("industries",), "the industries have changed"),
         (("website", "regions"), "the website and regions have changed"),
-        (PARTS, "the website, customers, industries, sizes, regions and keywords have changed"),
+        (
+            PARTS,
+            (
+                "the website, customers, industries, sizes, regions, keywords and exclusions "
+                "have changed"
+            ),
+        ),
     ],
 )
 def test_reason_names_the_changed_parts(changes: tuple[str, ...], words: str) -> None:

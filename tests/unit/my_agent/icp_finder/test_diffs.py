@@ -2,15 +2,21 @@
 
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from my_agent.icp_finder.model import SIZES, Basis, Company, Icp
-from my_agent.icp_finder.reading.changes import changed_parts, new_customers, next_session
-from my_agent.icp_finder.reading.message_parser import NO_CONTENT, parse_text
+from my_agent.icp_finder.nodes.changes import (
+    changed_parts,
+    difference,
+    new_customers,
+    next_session,
+)
 from my_agent.icp_finder.records.diffs import PARTS, basis, changed, icp_hash
 from my_agent.icp_finder.state import State
 from my_agent.threads.payloads import HASH_DIGITS
+from tests.support.icp_state import heard
 
 WORDS = st.lists(st.text("abc é", max_size=4), max_size=4)
 DOMAINS = st.sampled_from([f"{letter}.com" for letter in "abcdefg"])
@@ -82,6 +88,7 @@ def test_change_of_each_part_is_detected() -> None:
         ("sizes", basis(company, {**icp, "sizes": ["1-10"]})),
         ("regions", basis(company, {**icp, "regions": ["y"]})),
         ("keywords", basis(company, {**icp, "keywords": ["y"]})),
+        ("exclusions", basis(company, {**icp, "exclusions": ["y"]})),
     ]
     assert [(name, changed(old, new)) for name, new in others] == [
         (name, (name,)) for name in PARTS
@@ -99,45 +106,90 @@ STATE: State = {
 }
 
 
-def parts(text: str) -> tuple[str, ...]:
-    return changed_parts(STATE, parse_text(text))
+MOVED = "https://acme.org"
 
 
-def test_message_changes_only_the_parts_it_names() -> None:
-    assert parts("hello") == ()
-    assert parts("our website is acme.com/about") == ()
-    assert parts("c2.com") == ()
-    assert parts("our website is now acme.org") == ("website",)
-    # The user is asked whose website this is.
-    assert parts("acme.org") == ()
-    assert parts("industries: FREIGHT") == ()
-    assert parts("industries: steel; regions: Singapore") == ("industries", "regions")
-    assert parts("replace c1.com with d.com") == ("customers",)
-    assert parts("replace x.com with d.com") == ()
-    assert parts("customers: d.com e.com f.com g.com h.com") == ("customers",)
-    assert changed_parts({"messages": []}, parse_text("acme.org")) == ()
-    assert changed_parts(STATE, NO_CONTENT) == ()
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        ({}, ()),
+        ({"website": "https://acme.com/about"}, ()),
+        ({"website": "https://c2.com"}, ()),
+        ({"website": MOVED}, ("website",)),
+        # The user is asked whose website this is.
+        ({"stray": MOVED}, ()),
+        ({"icp": {"industries": ["FREIGHT"]}}, ()),
+        (
+            {"icp": {"industries": ["steel"], "regions": ["Singapore"]}},
+            ("industries", "regions"),
+        ),
+        ({"icp": {"industries": []}}, ("industries",)),
+        ({"customers": ["https://d.com"]}, ("customers",)),
+        ({"customers": ["https://c1.com/shop"]}, ()),
+        ({"without": ["c1.com"]}, ("customers",)),
+        ({"without": ["x.com"]}, ()),
+        ({"website": MOVED, "without": ["c1.com"]}, ("website", "customers")),
+    ],
+)
+def test_message_changes_only_the_parts_it_names(said: Any, parts: tuple[str, ...]) -> None:
+    assert changed_parts(STATE, heard(**said)) == parts
 
 
-def test_swapped_customer_keeps_its_position() -> None:
-    customers = STATE.get("customers", [])
-    assert new_customers(customers, parse_text("replace c1.com by d.com"))[1] == "https://d.com"
-    assert len(new_customers(customers, parse_text("d.com"))) == 5
+def test_nothing_changes_before_the_company_is_known() -> None:
+    assert changed_parts({"messages": []}, heard(website=MOVED)) == ()
+
+
+def test_swapped_customer_takes_the_place_that_becomes_free() -> None:
+    swapped = new_customers(STATE, heard(without=["c1.com"], customers=["https://d.com"]))
+    assert swapped == [*(f"https://c{n}.com" for n in (0, 2, 3, 4)), "https://d.com"]
+
+
+def test_customers_are_kept_once_and_at_most_ten() -> None:
+    more = [f"https://d{n}.com" for n in range(20)]
+    found = new_customers(STATE, heard(customers=["https://www.c0.com", *more]))
+    assert found == [*(f"https://c{n}.com" for n in range(5)), *more[:5]]
+
+
+def test_difference_says_from_what_to_what() -> None:
+    said = heard(
+        website=MOVED,
+        without=["c1.com"],
+        customers=["https://d.com"],
+        icp={"industries": ["steel"], "exclusions": ["hotels"]},
+    )
+    assert difference(STATE, said).splitlines() == [
+        "- website: acme.com → acme.org",
+        "- customers: without c1.com, with d.com",
+        "- industries: Freight → steel",
+        "- never: nothing → hotels",
+    ]
 
 
 def test_new_website_requests_thread_resume() -> None:
-    session = next_session(STATE, parse_text("our website is now acme.org; industries: steel"))
+    session = next_session(STATE, heard(website=MOVED, icp={"industries": ["steel"]}))
+    assert session["website"] == "acme.org"
     assert session["request"] == {
         "method": "POST",
         "path": "/threads/t/resume",
-        "body": {"website": "https://acme.org", "payload": {"industries": ["steel"]}},
+        "body": {"website": MOVED, "payload": {"industries": ["steel"]}},
     }
 
 
 def test_new_icp_requests_new_thread_of_same_company() -> None:
-    session = next_session(STATE, parse_text("industries: steel. Replace c0.com with d.com"))
-    metadata = session["request"]["body"]["metadata"]
-    assert session["request"]["path"] == "/threads"
-    assert (metadata["agent"], metadata["website"]) == ("icp_finder", "https://acme.com")
-    assert metadata["payload"]["industries"] == ["steel"]
-    assert metadata["payload"]["customers"][0] == "https://d.com"
+    said = heard(icp={"industries": ["steel"]}, without=["c0.com"], customers=["https://d.com"])
+    session = next_session(STATE, said)
+    assert session["website"] == "acme.com"
+    assert session["request"] == {
+        "method": "POST",
+        "path": "/threads",
+        "body": {
+            "metadata": {
+                "agent": "icp_finder",
+                "website": "https://acme.com",
+                "payload": {
+                    "industries": ["steel"],
+                    "customers": [*(f"https://c{n}.com" for n in range(1, 5)), "https://d.com"],
+                },
+            }
+        },
+    }

@@ -7,7 +7,7 @@ import pytest
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Company, Icp
 from my_agent.icp_finder.nodes.probe import return_user_probe
-from my_agent.icp_finder.reading.message_parser import NO_CONTENT, parse_text
+from my_agent.icp_finder.reading.heard import nothing, order
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.records.tables import discoveries, profiles
@@ -19,6 +19,7 @@ from tests.support.icp_state import (
     age,
     config,
     confirmed,
+    heard,
     said,
     saved,
     scored,
@@ -110,7 +111,7 @@ async def test_change_by_a_colleague_is_told_with_its_reason() -> None:
     after: Any = {**mine, **found, "notes": []}
     again = updates(await return_user_probe(after, config()))
     assert again["decisions"]["reason"].endswith("nothing has changed since")
-    assert "notes" not in again
+    assert again["notes"] == []
 
 
 async def test_company_of_thread_or_message_wins_over_last_saved() -> None:
@@ -119,33 +120,38 @@ async def test_company_of_thread_or_message_wins_over_last_saved() -> None:
     await store.save_profile("acme", other, confirmed=False)
     of_thread = state("hello", website="https://acme.com")
     assert updates(await return_user_probe(of_thread, config()))["site"] == COMPANY["site"]
-    by_name = state("acme.com")
+    by_name = state("acme.com", heard=heard(website="https://acme.com"))
     assert updates(await return_user_probe(by_name, config()))["site"] == COMPANY["site"]
     assert updates(await return_user_probe(state("hello"), config()))["site"] == other["site"]
 
 
-async def test_change_of_confirmed_company_asks_the_user(logged: list[Any]) -> None:
+MOVED = heard(website="https://acme.org")
+
+
+async def test_change_of_confirmed_company_waits_for_the_user(logged: list[Any]) -> None:
     await saved()
-    command = await return_user_probe(confirmed("our website is now acme.org"), config())
+    command = await return_user_probe(confirmed(heard=MOVED), config())
     found = updates(command)
-    assert command.goto == "choose"
-    assert found["asking"]["details"] == {
-        "changed": ["website"],
-        "website": "acme.org",
-        "new_session": {
-            "method": "POST",
-            "path": "/threads/t/resume",
-            "body": {"website": "https://acme.org"},
-        },
-    }
-    assert "- website: acme.com → acme.org" in said(command)
+    assert command.goto == "profile_builder"
+    assert found["change"] == MOVED
+    assert found["heard"] == nothing()
     assert [line["parts"] for line in logged if line["action"] == "context_change"] == [
         ("website",)
     ]
 
 
+async def test_other_orders_of_a_message_do_not_wait_for_its_change() -> None:
+    await saved()
+    said = heard(website="https://acme.org", orders=[order("reject", ["domain:a.com"])])
+    command = await return_user_probe(confirmed(heard=said), config())
+    found = updates(command)
+    assert command.goto == "converse"
+    assert found["change"]["website"] == "https://acme.org"
+    assert found["heard"] == heard(orders=said["orders"])
+
+
 def answered(value: str, **values: Any) -> State:
-    change = parse_text("our website is now acme.org")
+    change = heard(website="https://acme.org")
     answer = {"kind": "context_change", "value": value}
     return confirmed("x", change=change, answer=answer, **values)
 
@@ -179,30 +185,31 @@ async def test_keep_discards_the_change() -> None:
     await saved()
     command = await return_user_probe(answered("keep"), config())
     assert command.goto == "profile_builder"
-    assert updates(command)["heard"] == NO_CONTENT
+    assert updates(command)["heard"] == nothing()
     assert updates(command)["decisions"]["use_cached"]
 
 
-async def test_unclear_answer_repeats_question_and_keeps_pending_change() -> None:
+async def test_unclear_answer_keeps_pending_change() -> None:
     await saved()
-    change = parse_text("our website is now acme.org")
-    command = await return_user_probe(confirmed("hm", change=change, unclear=True), config())
-    assert command.goto == "choose"
+    said = heard(unheard=["hm"])
+    command = await return_user_probe(confirmed("hm", change=MOVED, heard=said), config())
     assert updates(command)["change"]["website"] == "https://acme.org"
-    assert said(command).startswith(prompts.UNCLEAR)
+    assert updates(command)["heard"] == said
 
 
 async def test_second_change_is_combined_with_pending_change() -> None:
     await saved()
-    change = parse_text("our website is now acme.org")
-    command = await return_user_probe(confirmed("industries: steel", change=change), config())
-    assert updates(command)["asking"]["details"]["changed"] == ["website", "industries"]
+    steel = heard(icp={"industries": ["steel"]})
+    command = await return_user_probe(confirmed(change=MOVED, heard=steel), config())
+    assert updates(command)["change"] == heard(
+        website="https://acme.org", icp={"industries": ["steel"]}
+    )
 
 
 async def test_thread_created_for_a_change_applies_it_unasked() -> None:
     await saved()
-    heard = parse_text("industries: steel")
-    command = await return_user_probe(state("hi", heard=heard, seeded=True), config())
+    said = heard(icp={"industries": ["steel"]})
+    command = await return_user_probe(state("hi", heard=said, seeded=True), config())
     assert command.goto == "profile_builder"
     assert updates(command)["decisions"]["reason"] == "the industries changed"
     assert not updates(command).get("consent")
@@ -221,3 +228,28 @@ async def test_continue_with_stored_company_loads_it() -> None:
     # There was no search for this company yet, so the guard still asks.
     assert not found.get("consent")
     assert found["heard"]["website"] is None
+
+
+async def test_confirmed_profile_keeps_its_last_industry() -> None:
+    await saved()
+    command = await return_user_probe(confirmed(heard=heard(icp={"industries": []})), config())
+    assert updates(command)["heard"]["icp"] == {}
+    assert updates(command)["notes"] == [prompts.LAST_INDUSTRY]
+
+
+async def test_social_network_is_no_company() -> None:
+    said = heard(
+        website="https://facebook.com/acme", customers=["https://linkedin.com/x", "https://b.com"]
+    )
+    found = updates(await return_user_probe(state(heard=said), config()))
+    assert (found["heard"]["website"], found["heard"]["customers"]) == (None, ["https://b.com"])
+    assert [note.partition(" ")[0] for note in found["notes"]] == ["facebook.com", "linkedin.com"]
+
+
+@pytest.mark.parametrize("known", ["acme.com", "c3.com"])
+async def test_known_website_is_no_stray_one(known: str) -> None:
+    await saved()
+    found = updates(
+        await return_user_probe(confirmed(heard=heard(stray=f"https://{known}/x")), config())
+    )
+    assert (found["heard"]["stray"], found["notes"]) == (None, [])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from langgraph.runtime import Runtime
 
 from my_agent.icp_finder.context import Context
@@ -11,10 +12,12 @@ from my_agent.icp_finder.records import store
 from my_agent.icp_finder.state import State
 from tests.support.icp_state import (
     COMPANY,
+    HAULIER,
     ICP,
     RULE,
     config,
     confirmed,
+    heard,
     site,
     state,
 )
@@ -24,31 +27,49 @@ async def build(of: State) -> State:
     return await profile_builder(of, config(), Runtime(context=Context()))
 
 
+def urls(*names: str) -> list[str]:
+    return [f"https://{name}" for name in names]
+
+
+def domains(of: State) -> list[str]:
+    return [each["domain"] for each in of["customers"]]
+
+
 async def test_first_website_becomes_the_companys(web: list[str]) -> None:
-    found = await build(state("acme.com"))
+    found = await build(state(heard=heard(website="https://acme.com")))
     assert found["site"] is not None
     assert found["site"]["domain"] == "acme.com"
     assert found["customers"] == []
     assert web == ["acme.com"]
 
 
-async def test_customers_are_added_one_by_one_or_all_at_once(web: list[str]) -> None:
-    one = await build(state("b.com", site=site("acme.com")))
-    more = await build(state("c.com, d.com", site=site("acme.com"), customers=one["customers"]))
-    assert [each["domain"] for each in more["customers"]] == ["b.com", "c.com", "d.com"]
-    all_ = await build(state("We are acme.com and sell to b.com c.com d.com e.com f.com"))
-    assert all_["site"] is not None
-    assert all_["site"]["domain"] == "acme.com"
-    assert len(all_["customers"]) == 5
+async def test_customers_are_added_one_by_one(web: list[str]) -> None:
+    one = await build(state(site=site("acme.com"), heard=heard(customers=urls("b.com"))))
+    more = await build(
+        state(
+            site=site("acme.com"),
+            customers=one["customers"],
+            heard=heard(customers=urls("c.com", "d.com")),
+        )
+    )
+    assert domains(more) == ["b.com", "c.com", "d.com"]
+    assert web == ["b.com", "c.com", "d.com"]
+
+
+async def test_company_and_customers_come_in_one_message(web: list[str]) -> None:
+    five = urls("b.com", "c.com", "d.com", "e.com", "f.com")
+    found = await build(state(heard=heard(website="https://acme.com", customers=five)))
+    assert found["site"] is not None
+    assert found["site"]["domain"] == "acme.com"
+    assert len(found["customers"]) == 5
 
 
 async def test_rejected_websites_are_noted_and_others_kept(
     web: list[str], logged: list[Any]
 ) -> None:
-    found = await build(
-        state("b.com acme.com b.com http://10.0.0.1 down.com", site=site("acme.com"))
-    )
-    assert [each["domain"] for each in found["customers"]] == ["b.com", "down.com"]
+    named = urls("b.com", "acme.com", "10.0.0.1", "down.com")
+    found = await build(state(site=site("acme.com"), heard=heard(customers=named)))
+    assert domains(found) == ["b.com", "down.com"]
     assert found["customers"][1]["about"] == ""
     notes = "\n".join(found["notes"])
     assert "acme.com is your own website" in notes
@@ -57,64 +78,81 @@ async def test_rejected_websites_are_noted_and_others_kept(
     assert {line["action"] for line in logged} == {"site_refused", "site_unreadable"}
 
 
-async def test_duplicate_and_sixth_customers_are_rejected(web: list[str]) -> None:
+async def test_known_customer_is_not_read_again(web: list[str]) -> None:
     known = [site("b.com")]
-    found = await build(state("b.com", site=site("acme.com"), customers=known))
-    assert found["notes"] == ["I have b.com already."]
-    full = await build(state("y.com z.com", confirmed=False, **COMPANY))
-    assert full["customers"] == COMPANY["customers"]
-    assert "y.com and z.com" in full["notes"][0]
+    found = await build(
+        state(site=site("acme.com"), customers=known, heard=heard(customers=urls("b.com")))
+    )
+    assert (found["notes"], web) == (["I have b.com already."], [])
+
+
+async def test_eleventh_customer_is_left_out(web: list[str]) -> None:
+    ten = [site(f"d{n}.com") for n in range(10)]
+    of = state(site=site("acme.com"), customers=ten, heard=heard(customers=urls("y.com", "z.com")))
+    found = await build(of)
+    assert found["customers"] == ten
+    assert "y.com and z.com" in found["notes"][0]
     assert web == []
 
 
-async def test_customer_is_swapped_unless_replacement_is_rejected(
-    web: list[str],
-) -> None:
-    found = await build(state("replace c1.com with d.com", **COMPANY))
-    assert found["customers"][1]["domain"] == "d.com"
-    found = await build(state("replace c1.com with http://10.0.0.1", **COMPANY))
-    assert found["customers"] == COMPANY["customers"]
-    found = await build(state("replace x.com with d.com", **COMPANY))
-    assert found["notes"] == ["x.com is not one of your customers."]
-    found = await build(state("replace c1.com with c2.com", **COMPANY))
-    assert found["customers"] == COMPANY["customers"]
+async def test_customer_is_taken_out_before_another_one_comes(web: list[str]) -> None:
+    ten = [site(f"d{n}.com") for n in range(10)]
+    swap = heard(without=["d3.com"], customers=urls("y.com"))
+    found = await build(state(site=site("acme.com"), customers=ten, heard=swap))
+    assert domains(found) == [*(f"d{n}.com" for n in range(10) if n != 3), "y.com"]
+
+
+async def test_customer_that_is_there_stays_if_it_is_named_again(web: list[str]) -> None:
+    swap = heard(without=["c1.com"], customers=urls("c2.com"))
+    found = await build(state(heard=swap, **COMPANY))
+    assert domains(found) == ["c0.com", "c2.com", "c3.com", "c4.com"]
 
 
 async def test_icp_is_proposed_from_websites(web: list[str]) -> None:
-    found = await build(state("b.com c.com d.com e.com f.com", site=site("acme.com")))
+    five = urls("b.com", "c.com", "d.com", "e.com", "f.com")
+    found = await build(state(site=site("acme.com"), heard=heard(customers=five)))
     assert found["icp"] is not None
     assert "Land transport" in found["icp"]["industries"][0]
 
 
 async def test_users_icp_fields_override_the_proposal(web: list[str]) -> None:
     partly: Icp = {"industries": [], "sizes": [], "regions": ["Asia"], "keywords": []}
-    found = await build(
-        state("f.com", icp=partly, **{**COMPANY, "customers": COMPANY["customers"][:4]})
-    )
+    four: dict[str, Any] = {"site": COMPANY["site"], "customers": COMPANY["customers"][:4]}
+    found = await build(state(heard=heard(customers=urls("f.com")), icp=partly, **four))
     assert found["icp"] is not None
     assert found["icp"]["regions"] == ["Asia"]
     assert found["icp"]["industries"]
-    told = await build(state("industries: steel", icp=ICP, **COMPANY))
+    steel = heard(icp={"industries": ["steel"]})
+    told = await build(state(heard=steel, icp=ICP, **COMPANY))
     assert told["icp"] is not None
     assert told["icp"]["industries"] == ["steel"]
 
 
-async def test_requested_industries_need_no_label(web: list[str]) -> None:
-    found = await build(state("steel and food", asked="industries", **COMPANY))
+@pytest.mark.parametrize("enough", [{"enough": True}, {"heard": heard(enough=True)}])
+async def test_icp_is_proposed_from_fewer_customers_if_there_are_no_more(
+    web: list[str], enough: Any
+) -> None:
+    two = [site("b.com", HAULIER), site("c.com", HAULIER)]
+    found = await build(state(site=site("acme.com"), customers=two, **enough))
     assert found["icp"] is not None
-    assert found["icp"]["industries"] == ["steel", "food"]
+    assert "Land transport" in found["icp"]["industries"][0]
 
 
-async def test_requested_correction_needs_no_label(web: list[str]) -> None:
-    found = await build(state("food manufacturing", asked="icp", icp=ICP, **COMPANY))
-    assert found["icp"] is not None
-    assert found["icp"]["industries"] == ["food manufacturing"]
-    vague = await build(state("hm, well", asked="icp", icp=ICP, **COMPANY))
-    assert (vague["icp"], vague["unclear"]) == (ICP, True)
+async def test_nothing_is_proposed_while_customers_are_missing(web: list[str]) -> None:
+    two = [site("b.com", HAULIER), site("c.com", HAULIER)]
+    assert (await build(state(site=site("acme.com"), customers=two)))["icp"] is None
+
+
+async def test_change_of_a_shown_profile_is_told_and_can_be_undone(web: list[str]) -> None:
+    said = heard(icp={"regions": ["Malaysia"], "exclusions": ["hotels"]})
+    found = await build(confirmed(heard=said))
+    [note] = found["notes"]
+    assert note.splitlines()[2:] == ["- regions: any → Malaysia", "- never: nothing → hotels"]
+    assert found["undo"][-1]["icp"] == ICP
 
 
 async def test_unconfirmed_data_is_saved_at_once(web: list[str]) -> None:
-    await build(state("acme.com b.com"))
+    await build(state(heard=heard(website="https://acme.com", customers=urls("b.com"))))
     snapshot = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert snapshot.profile is not None
     assert not snapshot.profile.confirmed
@@ -122,7 +160,7 @@ async def test_unconfirmed_data_is_saved_at_once(web: list[str]) -> None:
 
 
 async def test_impossible_change_leaves_company_unchanged(web: list[str]) -> None:
-    of = confirmed("our website is now http://10.0.0.1", consent=True)
+    of = confirmed(heard=heard(website="http://10.0.0.1"), consent=True)
     found = await build(of)
     assert found["site"] == COMPANY["site"]
     assert not found["consent"]
@@ -131,7 +169,7 @@ async def test_impossible_change_leaves_company_unchanged(web: list[str]) -> Non
 
 
 async def test_confirmed_website_changes_after_consent(web: list[str]) -> None:
-    found = await build(confirmed("our website is now acme.org", consent=True))
+    found = await build(confirmed(heard=heard(website="https://acme.org"), consent=True))
     assert found["site"] is not None
     assert found["site"]["domain"] == "acme.org"
     assert found["customers"] == COMPANY["customers"]

@@ -12,12 +12,14 @@ from my_agent.icp_finder.enrichment.jobs import JobError
 from my_agent.icp_finder.graph import graph
 from my_agent.icp_finder.model import Candidate, Failure, Job
 from my_agent.icp_finder.nodes.report import enrich, finalize, progress_report
-from my_agent.icp_finder.reading.answers import question
+from my_agent.icp_finder.reading.heard import order
+from my_agent.icp_finder.reading.questions import question
 from my_agent.icp_finder.records import store
 from tests.support.icp_state import (
     WHICH,
     config,
     confirmed,
+    heard,
     said,
     scored,
     updates,
@@ -87,12 +89,16 @@ async def test_candidates_are_shown_and_asked_about_once(job: dict[str, Any]) ->
     assert (command.goto, updates(command)["notes"]) == ("finalize", [prompts.NOT_ENRICHED])
     command = await progress_report(confirmed(found=WHICH, reported=WHICH), config())
     assert (command.goto, updates(command)["notes"]) == ("finalize", [])
-    waiting = question("enrich", "?", candidates=3)
-    unclear = confirmed(found=WHICH, reported=WHICH, unclear=True, waiting=waiting)
+
+
+async def test_unanswered_question_is_asked_again_without_the_list(job: dict[str, Any]) -> None:
+    await found_some(3)
+    waiting = question("enrich", "Shall I?", candidates=3)
+    notes = [prompts.unheard(["hm, well"])]
+    unclear = confirmed(found=WHICH, reported=WHICH, waiting=waiting, notes=notes)
     again = await progress_report(unclear, config())
-    assert updates(again)["asking"]["id"] == waiting["id"]
-    assert (again.goto, said(again).startswith(prompts.UNCLEAR)) == ("choose", True)
-    assert "1. " not in said(again)
+    assert (again.goto, updates(again)["asking"]) == ("choose", waiting)
+    assert said(again) == f"{notes[0]}\n\nShall I?"
 
 
 async def test_running_job_is_reported_without_question(job: dict[str, Any]) -> None:
@@ -108,15 +114,41 @@ async def test_failed_job_is_offered_again(job: dict[str, Any]) -> None:
     job["job"] = Job("j1", "failed", False, 2, 40)
     command = await progress_report(confirmed(found=WHICH), config())
     assert command.goto == "choose"
-    assert "has failed: 2 of 40 companies. Write “run enrichment”" in said(command)
+    assert "has failed: 2 of 40 companies. Write “enrich” to go on with it." in said(command)
 
 
-@pytest.mark.parametrize("how", [{"answer": {"kind": "enrich", "value": "enrich"}}, {"wish": 1}])
-async def test_requested_enrichment_starts_unasked(how: Any, job: dict[str, Any]) -> None:
+async def test_requested_enrichment_starts_unasked(job: dict[str, Any]) -> None:
     await found_some(3)
-    text = "run enrichment" if "wish" in how else ""
-    of = confirmed(text, found=WHICH, **({} if "wish" in how else how))
+    of = confirmed(found=WHICH, heard=heard(wish=order("enrich")))
     assert (await progress_report(of, config())).goto == "enrich"
+
+
+async def test_unsure_wish_is_asked_about_by_name(job: dict[str, Any]) -> None:
+    await found_some(3)
+    wish = order("enrich", ["domain:02.com", "domain:00.com"], sure=False)
+    of = confirmed(found=WHICH, reported=WHICH, heard=heard(wish=wish))
+    command = await progress_report(of, config())
+    assert (command.goto, updates(command)["asking"]["details"]) == (
+        "choose",
+        {
+            "candidates": 2,
+            "keys": ["domain:02.com", "domain:00.com"],
+            "names": ["domain:02.com", "domain:00.com"],
+        },
+    )
+    assert said(command) == "Shall I enrich domain:02.com and domain:00.com?"
+
+
+async def test_only_the_named_candidates_are_enriched(job: dict[str, Any]) -> None:
+    await found_some(3)
+    of = confirmed(
+        found=WHICH,
+        candidates=[{"key": f"domain:{n:02}.com"} for n in range(3)],
+        heard=heard(wish=order("enrich", ["domain:02.com"])),
+    )
+    found: Any = await enrich(of, config())
+    assert (job["now"], found["enrichment"]["now"]) == (["domain:02.com"], ["domain:02.com"])
+    assert "keys" not in job
 
 
 async def test_ten_candidates_are_enriched_now_and_forty_by_job(
@@ -155,7 +187,7 @@ def test_report_of_enrichment_says_what_was_found_and_why_not() -> None:
         "- B: its site was read, but names no contact and no size",
         (
             "Not enriched: D (d.com answered with an error (503)); N0, N1, N2, N3, N4 and 2 more "
-            "(no website of this company is known). Write “run enrichment” to try again."
+            "(no website of this company is known). Write “enrich” to try again."
         ),
     ]
     assert prompts.enriched(done[2:3]).startswith("I could enrich none of 1 company.")
@@ -224,7 +256,6 @@ def test_graph_has_its_nodes_in_order() -> None:
     assert {target for source, target in edges if source == "return_user_probe"} == {
         "profile_builder",
         "converse",
-        "choose",
         "__end__",
     }
 

@@ -147,7 +147,7 @@ async def test_failed_search_keeps_candidates_and_enrichment(world: World) -> No
     ("web", "given", "sentence"),
     [
         ("failed", "nothing", "The web could not be asked: no search engine has answered."),
-        ("failed", "nothing", "Write “re-run discovery” to try again."),
+        ("failed", "nothing", "Write “search again” to try again."),
         ("nothing", "nothing", "The web has named no company that fits."),
         ("nothing", "nothing", "The register has no active company of SSIC 49."),
         ("nothing", "nothing", "Try other industries"),

@@ -1,6 +1,6 @@
 // The ideal customer profile, its changes, and the message that asks for them. Pure functions.
 
-export const FIELDS = ["industries", "regions", "sizes", "keywords"] as const;
+export const FIELDS = ["industries", "regions", "sizes", "keywords", "exclusions"] as const;
 export const SIZES = ["1-10", "11-50", "51-200", "201-500", "501-1000", "1001+"];
 // What the finder accepts: more or longer values would be dropped without a word.
 export const MOST_VALUES = 12;
@@ -12,6 +12,7 @@ export interface Change { field: Field; added: string[]; removed: string[]; afte
 
 const LABELS: Record<Field, string> = {
   industries: "Industries", regions: "Regions", sizes: "Sizes", keywords: "Keywords",
+  exclusions: "Exclusions",
 };
 
 export function profileOf(value: unknown): Profile | null {
@@ -20,6 +21,7 @@ export function profileOf(value: unknown): Profile | null {
   const list = (field: Field) => (Array.isArray(given[field]) ? given[field].map(String) : []);
   return {
     industries: list("industries"), regions: list("regions"), sizes: list("sizes"), keywords: list("keywords"),
+    exclusions: list("exclusions"),
   };
 }
 

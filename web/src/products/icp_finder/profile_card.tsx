@@ -38,7 +38,7 @@ export function ProfileCard({ profile, site, customers, isConfirmed, isBusy, rea
           {isOpen && site !== null && <Line name={w("company")} values={[site]} />}
           {isOpen && customers.length > 0 && <Line name={w("customers")} values={customers} />}
           {FIELDS.filter((field) => isOpen || profile[field].length > 0).map((field) => (
-            <Line key={field} name={w(field)} values={profile[field]} />
+            <Line key={field} name={w(field)} values={profile[field]} none={w(field === "exclusions" ? "nobody" : "any")} />
           ))}
         </dl>
       )}
@@ -46,11 +46,11 @@ export function ProfileCard({ profile, site, customers, isConfirmed, isBusy, rea
   );
 }
 
-function Line({ name, values }: { name: string; values: string[] }) {
+function Line({ name, values, none = w("any") }: { name: string; values: string[]; none?: string }) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{values.length === 0 ? <span className="hint">{w("any")}</span> : textsOf(values)}</dd>
+      <dd>{values.length === 0 ? <span className="hint">{none}</span> : textsOf(values)}</dd>
     </div>
   );
 }

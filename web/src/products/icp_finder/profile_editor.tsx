@@ -10,20 +10,22 @@ interface Props {
   onClose: () => void;
 }
 
-type Texts = Record<"industries" | "regions" | "keywords", string>;
+type Texts = Record<(typeof TEXTS)[number], string>;
 
-const TEXTS = ["industries", "regions", "keywords"] as const;
+const TEXTS = ["industries", "regions", "keywords", "exclusions"] as const;
 
 export function ProfileEditor({ profile, isBusy, say, onClose }: Props) {
   const [texts, setTexts] = useState<Texts>({
     industries: profile.industries.join("\n"),
     regions: profile.regions.join("\n"),
     keywords: profile.keywords.join("\n"),
+    exclusions: profile.exclusions.join("\n"),
   });
   const [sizes, setSizes] = useState(profile.sizes);
   const [isReviewing, setReviewing] = useState(false);
   const after: Profile = {
     industries: valuesOf(texts.industries), regions: valuesOf(texts.regions), keywords: valuesOf(texts.keywords),
+    exclusions: valuesOf(texts.exclusions),
     sizes: SIZES.filter((each) => sizes.includes(each)),
   };
   const changes = changesOf(profile, after);

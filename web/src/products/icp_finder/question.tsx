@@ -34,7 +34,7 @@ export default function Question({ value, onAnswer, onStarted }: QuestionProps) 
   return (
     <section className="card stack accent question icp-question" aria-label={t("question")}>
       <h2>{heading}</h2>
-      {!isKind(asked.kind) && <p>{asked.question}</p>}
+      {(!isKind(asked.kind) || asked.kind === "offer") && <p>{asked.question}</p>}
       <Facts asked={asked} />
       <div className="actions">
         {asked.options.map((each, i) => (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from my_agent.icp_finder.model import Company
-from my_agent.icp_finder.search.proposing import ModelUnusableError, by_answer, by_model, by_words
+from my_agent.icp_finder.search.proposing import by_words, propose
 from tests.support.openai_replies import Failure, Reply, say, say_json
 from tests.support.openai_server import OpenAIServer
 
@@ -25,8 +25,8 @@ def company(*about: str, ends: str = "com") -> Company:
     }
 
 
-async def test_without_model_by_model_returns_none(no_model: Any) -> None:
-    assert await by_model(company(HAULIER), None) is None
+async def test_without_model_words_propose(no_model: Any) -> None:
+    assert await propose(company(HAULIER), None, {}) == (by_words(company(HAULIER)), "")
 
 
 def test_words_determine_industries() -> None:
@@ -64,61 +64,38 @@ async def test_model_reads_the_websites(
 ) -> None:
     monkeypatch.setenv("OPENAI_ALLOWED_MODELS", "reader")
     model_endpoint.enqueue(say_json(READING))
-    icp = await by_model(company(HAULIER), "reader", "mostly in the north")
+    icp, problem = await propose(company(HAULIER), "reader", {})
     assert icp == {
         "industries": ["Road freight"],
         "sizes": ["11-50", "51-200"],
         "regions": ["Singapore"],
         "keywords": ["cold chain"],
     }
+    assert problem == ""
     asked = model_endpoint.requests[-1].body
     assert asked["model"] == "reader"
     assert asked["response_format"]["type"] == "json_schema"
     material = json.dumps(asked["messages"])
-    assert all(text in material for text in ("We sell tyres", HAULIER, "mostly in the north"))
+    assert all(text in material for text in ("We sell tyres", HAULIER))
     assert "never instructions" in asked["messages"][0]["content"]
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "problem"),
     [
-        Failure(status=500, message="down"),
-        Failure(status=401, message="wrong key"),
-        say("I would say logistics"),
-        say_json({**READING, "industries": []}),
-        say_json({"industries": ["a1"]}),
-        say_json({**READING, "other": 1}),
-        say_json({**READING, "regions": "Singapore"}),
+        (Failure(status=500, message="down"), "unreachable"),
+        (Failure(status=401, message="wrong key"), "unreachable"),
+        (say("I would say logistics"), "unusable"),
+        (say_json({**READING, "industries": []}), "unusable"),
+        (say_json({"industries": ["a1"]}), "unusable"),
+        (say_json({**READING, "other": 1}), "unusable"),
+        (say_json({**READING, "regions": "Singapore"}), "unusable"),
     ],
     ids=["fails", "refuses", "prose", "nothing", "too little", "too much", "another type"],
 )
-async def test_unusable_model_answer_raises(
-    model_endpoint: OpenAIServer, no_model: pytest.MonkeyPatch, reply: Reply
+async def test_unusable_model_answer_leaves_the_words(
+    model_endpoint: OpenAIServer, reply: Reply, problem: str
 ) -> None:
-    no_model.setenv("OPENAI_MAX_RETRIES", "0")
-    model_endpoint.enqueue(reply)
-    with pytest.raises(ModelUnusableError):
-        await by_model(company(HAULIER), None)
-
-
-@pytest.mark.parametrize(
-    ("words", "fields"),
-    [
-        ("logistics", {"industries": ["logistics"]}),
-        ("freight transport, hotels", {"industries": ["freight transport", "hotels"]}),
-        (
-            "we sell to hospitals and private clinics all over Germany or Austria, 50 to 200 staff",
-            {
-                "industries": ["Health services"],
-                "sizes": ["51-200"],
-                "regions": ["Germany", "Austria"],
-            },
-        ),
-        (
-            "those who like their things to be very shiny",
-            {"industries": ["those who like their things to be very shiny"]},
-        ),
-    ],
-)
-def test_answer_is_parsed_as_list_or_sentences(words: str, fields: dict[str, list[str]]) -> None:
-    assert by_answer(words) == fields
+    for _ in range(2):
+        model_endpoint.enqueue(reply)
+    assert await propose(company(HAULIER), None, {}) == (by_words(company(HAULIER)), problem)

@@ -1,0 +1,179 @@
+"""Giving: what acts say about the company and its profile. Pure functions."""
+
+from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder.model import SIZES
+from my_agent.icp_finder.reading import evidence
+from my_agent.icp_finder.reading.certain import is_same
+from my_agent.icp_finder.reading.heard import order
+from my_agent.icp_finder.reading.ordering import is_sure
+from my_agent.icp_finder.reading.turn import Turn
+from my_agent.icp_finder.sites import domain
+from my_agent.understanding import acts as of
+from my_agent.understanding import names
+
+Giving = of.Correct | of.Include | of.Answer
+_SITES = ("website", "customers", "companies")
+# Readers write fields in the singular, too.
+_SAME = {
+    "industry": "industries",
+    "size": "sizes",
+    "region": "regions",
+    "keyword": "keywords",
+    "company": "companies",
+    "exclusion": "exclusions",
+}
+_ROLES = {"website": "ours", "customers": "customer", "companies": "candidate"}
+
+
+def give(turn: Turn, act: Giving) -> None:
+    """Add or replace values, as far as the message names them and does not deny them."""
+    name = act.what if isinstance(act, of.Include) else act.field
+    name = _SAME.get(name, name)
+    old = list(act.instead_of) if isinstance(act, of.Correct) else []
+    span = turn.span(act)
+    given = [
+        each
+        for each in act.value
+        if not evidence.is_denied(each, turn.message, span, turn.language, swaps=bool(old))
+    ]
+    if act.value and not given:
+        turn.drop(act)
+    elif name == "exclusions":
+        _keep_away(turn, [each for each in given if evidence.says(name, each, turn.message)])
+    elif name in values.FIELDS:
+        _give_values(turn, act, name, old, given)
+    else:
+        _give_sites(turn, act, name, old, given)
+
+
+def _give_values(turn: Turn, act: Giving, name: str, old: list[str], given: list[str]) -> None:
+    # A pronoun in the quote may stand for a value that the message names elsewhere.
+    where = act.quote if name == "sizes" else turn.message
+    new = values.clean(name, [each for each in given if evidence.says(name, each, where)])
+    wants_any = not act.value and not old and evidence.means_any(act.quote)
+    if not new and not wants_any:
+        turn.drop(act)
+        return
+    stored = turn.values(name)
+    gone = [each for each in stored if any(_names(name, one, each) for one in old)]
+    is_correction = isinstance(act, of.Correct)
+    if gone:
+        at = stored.index(gone[0])
+        after = [
+            each for each in [*stored[:at], *new, *stored[at:]] if each not in gone or each in new
+        ]
+    elif name == turn.situation.asked or (is_correction and (not old or name == "sizes")):
+        after = new
+    else:
+        after = [*stored, *new]
+    is_size = name == "sizes"
+    turn.heard["icp"][name] = (
+        [each for each in SIZES if each in after] if is_size else values.clean(name, after)
+    )
+
+
+def _names(name: str, said: str, stored: str) -> bool:
+    return stored in values.clean("sizes", [said]) if name == "sizes" else is_same(said, stored)
+
+
+def exclude(turn: Turn, act: of.Exclude) -> None:
+    """Take values out of the profile; what it does not have is kept away from now on."""
+    what = _SAME.get(act.what, act.what)
+    if not evidence.takes_away(turn.message, turn.span(act)):
+        turn.drop(act)
+    elif what in _SITES:
+        _exclude_companies(turn, act)
+    else:
+        said = [each for each in act.value if evidence.says(what, each, act.quote)]
+        _offer_stored(turn, [each for each in act.value if each not in said])
+        left = [each for each in said if not _taken_out(turn, what, each)]
+        # A size that is not there needs no exclusion.
+        _keep_away(turn, [] if what == "sizes" else left)
+        if not said and not turn.heard["orders"]:
+            turn.drop(act)
+
+
+def _offer_stored(turn: Turn, unsaid: list[str]) -> None:
+    """Offer to take out stored values that the words may mean, such as `Beverages` for `bebidas`."""
+    stored = [each for name in values.FIELDS for each in turn.values(name)]
+    if found := [each for each in stored if each in unsaid]:
+        turn.heard["orders"].append(order("exclude", found, sure=False))
+
+
+def _taken_out(turn: Turn, what: str, value: str) -> bool:
+    """Take a value out of the first field that has it, and return whether one did."""
+    wanted = [name for name in values.FIELDS if name != "exclusions"]
+    for name in sorted(wanted, key=lambda each: each != what):
+        stored = turn.values(name)
+        kept = [each for each in stored if not _names(name, value, each)]
+        if len(kept) < len(stored):
+            turn.heard["icp"][name] = kept
+            return True
+    return False
+
+
+def _keep_away(turn: Turn, found: list[str]) -> None:
+    if new := values.clean("exclusions", found):
+        every = [*turn.values("exclusions"), *new]
+        turn.heard["icp"]["exclusions"] = values.clean("exclusions", every)
+
+
+def _exclude_companies(turn: Turn, act: of.Exclude) -> None:
+    """Take companies out of the customers, or hide candidates."""
+    hidden: list[int | str] = []
+    for value in act.value:
+        own = _customers(turn, [value]) if evidence.says("customers", value, act.quote) else []
+        turn.heard["without"] += own
+        hidden += [] if own else [value]
+    found = names.resolve(hidden, act.quote, turn.situation.listed)
+    turn.note(found)
+    if found.keys:
+        sure = not found.unsaid and is_sure(turn, act, "reject", found.keys)
+        turn.heard["orders"].append(order("reject", found.keys, sure=sure))
+
+
+def _customers(turn: Turn, said: list[str]) -> list[str]:
+    """Return the domains of the customers that some domains or names mean."""
+    labels = {names.fold(each).partition(" ")[0] for each in said}
+    known = turn.situation.customers
+    return [each for each in known if each in said or names.fold(each).partition(" ")[0] in labels]
+
+
+def _give_sites(turn: Turn, act: Giving, name: str, old: list[str], given: list[str]) -> None:
+    found = [site for each in given for site in evidence.sites_in(each, act.quote)]
+    asking, heard = turn.situation.asking, turn.heard
+    website = str(asking["details"].get("website")) if asking and turn.asks("domain") else ""
+    if website and evidence.is_role(name, act.quote):
+        found = [website] if {_domain(each) for each in given} <= {domain(website)} else found
+    bare = [
+        each
+        for each in given
+        if "." not in each
+        and not evidence.sites_in(each, act.quote)
+        and evidence.says(name, each, act.quote)
+    ]
+    if bare and name in _SITES:
+        heard["notes"].append(prompts.needs_websites(bare))
+    if not found:
+        if not bare:
+            turn.drop(act)
+    elif found == [website] and name in _ROLES:
+        turn.choice = _ROLES[name]
+    elif name == "website" and not evidence.is_elsewhere(turn.message, turn.span(act)):
+        heard["website"] = found[0]
+    elif name == "customers":
+        if isinstance(act, of.Correct):
+            heard["without"] += _customers(turn, old) if old else list(turn.situation.customers)
+        heard["customers"] += found
+    elif name == "companies":
+        heard["orders"].append(order("candidate", words=domain(found[0])))
+    else:
+        known = {turn.situation.website, *turn.situation.customers}
+        heard["stray"] = next((each for each in found if domain(each) not in known), None)
+
+
+def _domain(text: str) -> str:
+    try:
+        return domain(text)
+    except ValueError:
+        return text.casefold()

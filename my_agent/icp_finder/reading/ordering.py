@@ -1,0 +1,159 @@
+"""Ordering: which candidates a command is about, and whether the words ask for it for sure. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from my_agent.icp_finder.reading import commands, evidence
+from my_agent.icp_finder.reading.heard import order
+from my_agent.icp_finder.reading.questions import REFUSED
+from my_agent.icp_finder.reading.turn import Turn
+from my_agent.understanding import acts as of
+from my_agent.understanding import names, quotes, words
+
+# Of several things that cost, the last one here counts.
+_RANK = ("enrich", "search", "new_session", "start_over")
+# Characters behind a word of exception in which candidates are looked for.
+_REST = 2_000
+# Stands before a reason.
+_BECAUSE = re.compile(
+    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]{0,8}$", re.IGNORECASE
+)
+
+
+def command(turn: Turn, act: of.Command) -> None:
+    """Add what a command asks for."""
+    if act.name not in commands.COMMANDS:
+        turn.drop(act)
+        return
+    keys, is_said = _keys(turn, act)
+    if is_said is None:
+        return
+    sure = is_said and is_sure(turn, act, act.name, keys or []) and _says_how_many(turn, act)
+    made = order(act.name, keys, act.reason or "", sure=sure)
+    asking, wish = turn.situation.asking, turn.heard["wish"]
+    if act.name in ("undo", "stop") and asking is not None and sure:
+        # What waits has not been done: to refuse it is to stop it, or to take it back.
+        if act.name == "stop" or turn.asks("context_change"):
+            turn.choice = REFUSED[asking["kind"]]
+        if turn.asks("context_change") or (act.name == "stop" and not turn.situation.running):
+            return
+    if act.name in commands.COSTLY:
+        if wish is None or _RANK.index(act.name) > _RANK.index(wish["name"]):
+            turn.heard["wish"] = made
+    elif act.name in ("undo", "stop") or (act.name in commands.FEEDBACK and keys):
+        turn.heard["orders"].append(made)
+    else:
+        turn.heard["orders"].append({**made, "sure": True})
+
+
+def _says_how_many(turn: Turn, act: of.Command) -> bool:
+    """Return whether a command about all says so: `enrich 1-3` is not about all, `reject` about none."""
+    if isinstance(act.targets, list) or act.name not in (*commands.FEEDBACK, "enrich"):
+        return True
+    if act.name != "enrich" and not evidence.says_all(act.quote):
+        return False
+    listed = [each.name for each in turn.situation.listed]
+    return bool(act.exceptions) or not names.numbers(act.quote, listed)
+
+
+def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
+    """Return the candidates of a command, and whether its words name them; None: it is unclear which."""
+    is_said = True
+    shown = [each.key for each in turn.situation.listed if each.number]
+    # `enrich` and `yes` are about the best, or those of the question.
+    means_all = act.name != "enrich" or bool(act.exceptions) or evidence.says_all(act.quote)
+    aimed: list[str] | None = shown if act.targets == "all" and means_all else None
+    if isinstance(act.targets, list) and act.targets:
+        found = names.resolve(act.targets, act.quote, turn.situation.listed)
+        turn.note(found)
+        if not found.keys or (act.name in commands.COSTLY and not found.is_whole):
+            return None, None
+        aimed, is_said = found.keys, not found.unsaid
+    if act.exceptions:
+        left_out = names.resolve(act.exceptions, act.quote, turn.situation.listed)
+        turn.note(left_out)
+        # What is not on the table needs no exception, but then the words may mean another.
+        if left_out.unclear or not left_out.keys:
+            return None, None
+        is_said = is_said and not left_out.unsaid and not left_out.unknown
+        is_said = is_said and set(_left_out(turn, act)) <= set(left_out.keys)
+        aimed = [each for each in (shown if aimed is None else aimed) if each not in left_out.keys]
+    return aimed, is_said
+
+
+def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
+    """Return whether the words of an act, and those around it, ask for a command for sure.
+
+    Args:
+        turn: the message.
+        act: the act.
+        name: the command.
+        keys: the candidates that it is about.
+    """
+    agrees = name == "enrich" and turn.asks("enrich") and words.has_agreement(act.quote)
+    if not (commands.is_evidence(name, act.quote) or agrees):
+        return False
+    items = [each for each in turn.situation.listed if each.key in keys]
+    exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
+    is_costly = name in commands.COSTLY
+    return evidence.is_sure(
+        name,
+        turn.message,
+        # What costs is judged by the whole message: one sentence may take back another.
+        None if is_costly else turn.span(act),
+        known=[
+            *(each.name for each in items),
+            *(each.domain for each in items),
+            *map(str, exceptions),
+        ],
+        has_exceptions=bool(exceptions),
+        explained=[*_reason(turn, act), *explained(turn, act, only_plain=is_costly)],
+        language=turn.language,
+    )
+
+
+def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
+    """Return where the reason of a command stands, with the word that introduces it.
+
+    A reason excuses feedback. What costs needs none, and a reader may call a condition one. Without a
+    word that introduces it, it is none if it denies or doubts, as `do not` does.
+    """
+    if not isinstance(act, of.Command) or not act.reason or act.name in commands.COSTLY:
+        return []
+    found = quotes.find(act.reason, turn.message)
+    if found is None:
+        return []
+    if lead := _BECAUSE.search(turn.message[: found[0]]):
+        return [(lead.start(), found[1])]
+    return [found] if evidence.is_plain(act.reason) else []
+
+
+def _left_out(turn: Turn, act: of.Command) -> list[str]:
+    """Return the candidates that stand behind the first word of exception in the sentence of a command."""
+    sentence = quotes.sentence(turn.span(act), turn.message)
+    signs = (words.EXCEPTION.search(sentence), words.NEGATION.search(sentence))
+    ends = [sign.end() for sign in signs if sign is not None]
+    rest = sentence[min(ends) :][:_REST] if ends else ""
+    return names.named_in(rest, turn.situation.listed)
+
+
+def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
+    """Return the quotes of other commands that contain their own evidence and cost nothing.
+
+    A quote with a word of negation or doubt may be about what the judged words ask for.
+
+    Args:
+        turn: the message.
+        but: the act whose words are judged; quotes that overlap its own explain nothing.
+        only_plain: whether quotes with doubt, a negation or a question explain nothing either.
+    """
+    own = turn.span(but)
+    return [
+        span
+        for act, span in turn.placed
+        if isinstance(act, of.Command)
+        and (span[1] <= own[0] or own[1] <= span[0])
+        and act.name not in commands.COSTLY
+        and commands.is_evidence(act.name, act.quote)
+        and (not only_plain or evidence.is_plain(act.quote))
+    ]

@@ -1,0 +1,582 @@
+"""What the acts of a message do: code checks their words, and decides."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from my_agent.icp_finder import prompts
+from my_agent.icp_finder.model import Icp
+from my_agent.icp_finder.reading import commands
+from my_agent.icp_finder.reading.applying import Applied, apply
+from my_agent.icp_finder.reading.heard import has_data, nothing, order
+from my_agent.icp_finder.reading.questions import AGREED, OPTIONS, REFUSED, Kind, question
+from my_agent.icp_finder.reading.situation import Situation
+from my_agent.understanding import words
+from my_agent.understanding.acts import Reading
+from my_agent.understanding.names import Listed
+
+LISTED = [
+    Listed("nova", "Nova GmbH", 1, "nova.de"),
+    Listed("novabit", "Novabit", 2, "novabit.com"),
+    Listed("acme", "Acme Corp", 3, "acme.com"),
+    Listed("evil", "Evil Corp", 4),
+    Listed("partner", "Vogel & Partner", 5),
+    Listed("logistik", "Vogel Logistik", 6),
+    Listed("gone", "Gone Ltd"),
+]
+SHOWN = [each.key for each in LISTED if each.number]
+ICP: Icp = {
+    "industries": ["Food distribution", "Hotels"],
+    "sizes": ["11-50"],
+    "regions": ["Germany", "France"],
+    "keywords": [],
+}
+ENRICH = question("enrich", "?", keys=["nova"])
+
+
+def applied(message: str, *acts: dict[str, Any], language: str = "en", **known: Any) -> Applied:
+    base: dict[str, Any] = {
+        "listed": LISTED,
+        "icp": ICP,
+        "website": "own.com",
+        "customers": ["c1.com", "c2.com"],
+        "confirmed": True,
+    }
+    reading = Reading.model_validate({"language": language, "acts": list(acts)})
+    return apply(Situation(**{**base, **known}), message, reading, "model")
+
+
+def does(quote: str, name: str, targets: Any = None, **more: Any) -> dict[str, Any]:
+    return {"kind": "Command", "quote": quote, "name": name, "targets": targets, **more}
+
+
+def agrees(quote: str, *, yes: bool = True, to: str = "") -> dict[str, Any]:
+    return {"kind": "Consent", "quote": quote, "yes": yes, "to": to}
+
+
+def gives(quote: str, name: str, *value: str, kind: str = "Answer", **more: Any) -> dict[str, Any]:
+    of = "what" if kind in ("Include", "Exclude") else "field"
+    return {"kind": kind, "quote": quote, of: name, "value": list(value), **more}
+
+
+# --- quotes --------------------------------------------------------------------
+
+
+def test_act_whose_quote_is_not_in_the_message_does_nothing() -> None:
+    found = applied("hm, well", gives("steel please", "industries", "steel"))
+    assert found.heard == {**nothing(), "by": "model", "unheard": ["hm, well"]}
+
+
+def test_value_that_the_message_does_not_say_is_dropped() -> None:
+    found = applied("we sell to hotels", gives("we sell to hotels", "industries", "steel"))
+    assert (found.heard["icp"], found.heard["unheard"]) == ({}, ["we sell to hotels"])
+
+
+def test_only_the_values_that_are_said_are_kept() -> None:
+    found = applied("steel and so on", gives("steel", "industries", "steel", "casinos"))
+    assert found.heard["icp"] == {"industries": [*ICP["industries"], "steel"]}
+
+
+def test_website_that_is_not_spelled_is_dropped() -> None:
+    found = applied("our site is w.com", gives("our site is w.com", "website", "evil.com"))
+    assert (found.heard["website"], found.heard["unheard"]) == (None, ["our site is w.com"])
+
+
+@pytest.mark.parametrize("quote", ["walter dot com", "walter.com", "WALTER punkt com"])
+def test_website_may_be_spelled_in_words(quote: str) -> None:
+    found = applied(f"we are {quote}", gives(quote, "website", "walter.com"), website="")
+    assert found.heard["website"] == "https://walter.com"
+
+
+def test_unknown_command_is_unheard() -> None:
+    found = applied("make it fly", does("make it fly", "fly"))
+    assert (found.heard["orders"], found.heard["unheard"]) == ([], ["make it fly"])
+
+
+# --- values ----------------------------------------------------------------------
+
+
+def test_what_is_not_wanted_becomes_an_exclusion_and_no_industry() -> None:
+    found = applied(
+        "not hospitals",
+        gives("hospitals", "industries", "hospitals"),
+        gives("not hospitals", "industries", "hospitals", kind="Exclude"),
+    )
+    assert found.heard["icp"] == {"exclusions": ["hospitals"]}
+
+
+@pytest.mark.parametrize(
+    ("message", "language"),
+    [("no hospitals", "en"), ("keine hospitals", "de"), ("sem hospitals", "pt")],
+)
+def test_denied_value_is_never_given(message: str, language: str) -> None:
+    found = applied(message, gives("hospitals", "industries", "hospitals"), language=language)
+    assert (found.heard["icp"], found.heard["unheard"]) == ({}, ["hospitals"])
+
+
+def test_denial_is_about_its_own_clause() -> None:
+    message = "steel, but no hospitals"
+    found = applied(message, gives(message, "industries", "steel", "hospitals"))
+    assert found.heard["icp"] == {"industries": [*ICP["industries"], "steel"]}
+
+
+def test_exclusion_needs_a_word_that_takes_away() -> None:
+    found = applied("hotels", gives("hotels", "industries", "hotels", kind="Exclude"))
+    assert (found.heard["icp"], found.heard["unheard"]) == ({}, ["hotels"])
+
+
+def test_stored_value_is_taken_out_of_the_field_that_has_it() -> None:
+    found = applied("drop France", gives("drop France", "industries", "France", kind="Exclude"))
+    assert found.heard["icp"] == {"regions": ["Germany"]}
+
+
+@pytest.mark.parametrize(
+    ("message", "value", "old", "after"),
+    [
+        ("no, I meant Austria", "Austria", ["Germany"], ["Austria", "France"]),
+        ("no, I meant Austria", "Austria", [], ["Austria"]),
+        ("nein, ich meinte Österreich", "Österreich", ["Germany"], ["Österreich", "France"]),
+        ("nein, ich meinte Österreich", "Österreich", [], ["Österreich"]),
+    ],
+)
+def test_correction_replaces(message: str, value: str, old: list[str], after: list[str]) -> None:
+    act = gives(message, "regions", value, kind="Correct", instead_of=old)
+    assert applied(message, act).heard["icp"] == {"regions": after}
+
+
+def test_answer_adds_unless_its_field_was_asked_for() -> None:
+    steel = gives("steel", "industries", "steel")
+    assert applied("steel", steel).heard["icp"] == {"industries": [*ICP["industries"], "steel"]}
+    assert applied("steel", steel, asked="industries").heard["icp"] == {"industries": ["steel"]}
+
+
+def test_field_is_emptied_only_by_words_that_mean_any() -> None:
+    any_ = gives("any region", "regions", kind="Correct")
+    assert applied("any region", any_).heard["icp"] == {"regions": []}
+    assert applied("hello", gives("hello", "regions", kind="Correct")).heard["icp"] == {}
+
+
+def test_five_facts_of_one_sentence_are_kept() -> None:
+    message = "We are walter.com, sell to hotels in Malaysia with 50-200 people, keyword halal"
+    found = applied(
+        message,
+        gives("We are walter.com", "website", "walter.com"),
+        gives("hotels", "industries", "hotels"),
+        gives("Malaysia", "regions", "Malaysia"),
+        gives("50-200 people", "sizes", "50-200"),
+        gives("keyword halal", "keywords", "halal"),
+        website="",
+        icp=None,
+    )
+    assert found.heard["website"] == "https://walter.com"
+    assert found.heard["icp"] == {
+        "industries": ["hotels"],
+        "regions": ["Malaysia"],
+        "sizes": ["51-200"],
+        "keywords": ["halal"],
+    }
+    assert found.heard["unheard"] == []
+
+
+def test_corrections_and_exclusions_come_before_answers() -> None:
+    message = "add Malaysia, drop France, Austria instead of Germany"
+    found = applied(
+        message,
+        gives("add Malaysia", "regions", "Malaysia", kind="Include"),
+        gives("drop France", "regions", "France", kind="Exclude"),
+        gives(
+            "Austria instead of Germany",
+            "regions",
+            "Austria",
+            kind="Correct",
+            instead_of=["Germany"],
+        ),
+    )
+    assert found.heard["icp"] == {"regions": ["Austria", "Malaysia"]}
+
+
+# --- websites and customers --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["rival.com is our competitor", "unser Konkurrent ist rival.com", "we saw it at rival.com"],
+)
+@pytest.mark.parametrize("website", ["", "own.com"])
+def test_website_of_others_never_becomes_the_own(message: str, website: str) -> None:
+    found = applied(message, gives("rival.com", "website", "rival.com"), website=website)
+    assert (found.heard["website"], found.heard["stray"]) == (None, "https://rival.com")
+
+
+def test_denied_website_is_dropped() -> None:
+    found = applied("we are not rival.com", gives("rival.com", "website", "rival.com"))
+    assert (found.heard["website"], found.heard["unheard"]) == (None, ["rival.com"])
+
+
+def test_customers_without_websites_are_asked_for_them() -> None:
+    found = applied(
+        "Walter and b.com buy", gives("Walter and b.com", "customers", "Walter", "b.com")
+    )
+    assert found.heard["customers"] == ["https://b.com"]
+    assert found.heard["notes"] == [prompts.needs_websites(["Walter"])]
+
+
+def test_website_without_a_public_suffix_is_no_bare_name() -> None:
+    message = "http://localhost:80"
+    found = applied(message, gives(message, "website", message), website="")
+    assert (found.heard["website"], found.heard["notes"]) == (message, [])
+
+
+def test_customer_is_taken_out_before_another_is_added() -> None:
+    found = applied(
+        "drop c1.com, add d.com",
+        gives("add d.com", "customers", "d.com", kind="Include"),
+        gives("drop c1.com", "customers", "c1.com", kind="Exclude"),
+    )
+    assert (found.heard["without"], found.heard["customers"]) == (["c1.com"], ["https://d.com"])
+
+
+# --- commands -----------------------------------------------------------------------
+
+
+def test_command_about_a_number_is_sure() -> None:
+    found = applied("enrich 3 and 1", does("enrich 3 and 1", "enrich", [3, 1]))
+    assert found.heard["wish"] == order("enrich", ["acme", "nova"])
+
+
+def test_exceptions_are_computed() -> None:
+    message = "enrich everything except Evil Corp"
+    found = applied(message, does(message, "enrich", "all", **{"except": ["Evil Corp"]}))
+    assert found.heard["wish"] == order("enrich", [key for key in SHOWN if key != "evil"])
+
+
+@pytest.mark.parametrize("but", ["Vogel", "Nobody", 99])
+def test_exception_that_is_not_resolved_does_nothing(but: int | str) -> None:
+    message = f"enrich everything except {but}"
+    found = applied(message, does(message, "enrich", "all", **{"except": [but]}))
+    assert found.heard["wish"] is None
+    assert len(found.heard["notes"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "quote", "named"),
+    [
+        ("enrich all except Acme Corp and Evil Corp", None, ["Evil Corp"]),
+        ("enrich all except Evil Corp and Acme Corp", "enrich all except Evil Corp", ["Evil Corp"]),
+        ("enrich all except 3 and 4", None, [4]),
+        ("enrich all but not Acme, not Evil", None, ["Evil"]),
+        ("reject all except Acme Corp and Evil Corp", None, ["Evil Corp"]),
+    ],
+)
+def test_exception_that_a_reader_leaves_out_makes_it_unsure(
+    message: str, quote: str | None, named: list[Any]
+) -> None:
+    name = message.partition(" ")[0]
+    found = applied(message, does(quote or message, name, "all", **{"except": named})).heard
+    assert [each["sure"] for each in [*found["orders"], found["wish"]] if each] == [False]
+
+
+@pytest.mark.parametrize(
+    ("message", "targets"),
+    [
+        ("enrich 3", [4]),
+        ("enrich 3", "all"),
+        ("enrich 3", None),
+        ("enrich", [1, 2]),
+        ("enrich Nova", ["Novabit"]),
+        ("enrich Novabit", ["Nova"]),
+        ("enrich Vogel", ["Vogel Logistik"]),
+        ("enrich all except 4", "all"),
+    ],
+)
+def test_other_targets_than_the_words_name_are_not_sure(message: str, targets: Any) -> None:
+    wish = applied(message, does(message, "enrich", targets)).heard["wish"]
+    assert wish is None or not wish["sure"]
+
+
+def test_one_of_two_candidates_is_asked_for() -> None:
+    found = applied("enrich Vogel", does("enrich Vogel", "enrich", ["Vogel"]))
+    assert found.heard["wish"] is None
+    assert found.heard["notes"] == [prompts.which("Vogel", ["Vogel & Partner", "Vogel Logistik"])]
+
+
+def test_unknown_target_stops_what_costs_only() -> None:
+    message = "enrich 1 and 99"
+    found = applied(message, does(message, "enrich", [1, 99]))
+    assert (found.heard["wish"], len(found.heard["notes"])) == (None, 1)
+    message = "reject 1 and 99"
+    found = applied(message, does(message, "reject", [1, 99]))
+    assert found.heard["orders"] == [order("reject", ["nova"])]
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("because it is too small", "it is too small"),
+        ("because: it is not relevant", "it is not relevant"),
+        ("weil es zu klein ist", "es zu klein ist"),
+        ("porque é pequena", "é pequena"),
+    ],
+)
+def test_feedback_keeps_its_reason_and_is_sure(why: str, reason: str) -> None:
+    message = f"reject 3 {why}"
+    found = applied(message, does(message, "reject", [3], reason=reason))
+    assert found.heard["orders"] == [order("reject", ["acme"], reason)]
+
+
+def test_all_are_rejected_only_by_words_that_mean_all() -> None:
+    [made] = applied("reject", does("reject", "reject", "all")).heard["orders"]
+    assert not made["sure"]
+    [made] = applied("reject them all", does("reject them all", "reject", "all")).heard["orders"]
+    assert (made["keys"], made["sure"]) == (SHOWN, True)
+
+
+def test_candidate_that_no_word_names_is_hidden_by_a_button_only() -> None:
+    act = gives("drop it", "companies", "Acme Corp", kind="Exclude")
+    assert applied("drop it", act).heard["orders"] == [order("reject", ["acme"], sure=False)]
+
+
+def test_of_two_costly_orders_the_one_that_is_asked_about_first_stays() -> None:
+    message = "start over and enrich 3"
+    found = applied(message, does("start over", "start_over"), does("enrich 3", "enrich", [3]))
+    assert found.heard["wish"] is not None
+    assert found.heard["wish"]["name"] == "start_over"
+
+
+# --- consent ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", AGREED)
+@pytest.mark.parametrize("quote", ["yes", "ja", "sim", "no problem"])
+def test_agreement_chooses(kind: Kind, quote: str) -> None:
+    found = applied(quote, agrees(quote, to=kind), asking=question(kind, "?"))
+    assert (found.choice, found.unsure) == (AGREED[kind], False)
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_refusal_chooses(kind: Kind) -> None:
+    found = applied("nein", agrees("nein", yes=False), asking=question(kind, "?"))
+    assert found.choice == REFUSED[kind]
+
+
+DOUBTFUL = [
+    *("yes if it is free", "maybe yes", "ja, wenn es nichts kostet", "sim, talvez"),
+    *("my boss said yes", "she says yes", "er sagte ja", "disse sim"),
+    *("yes?", "yes, but what does it cost?", '"yes"', "would yes be right"),
+    *("yes, but not now", "yes no", "ja, aber noch nicht", "sim, mas não agora"),
+    *("yes purple", "yes, and also paint my house", "yes tomorrow", "ja, aber erst morgen"),
+]
+
+
+@pytest.mark.parametrize("message", DOUBTFUL)
+@pytest.mark.parametrize("kind", ["rerun", "enrich", "start_over"])
+def test_doubt_condition_report_question_or_unknown_words_make_no_choice(
+    message: str, kind: Kind
+) -> None:
+    said = next(each for each in ("yes", "ja", "sim") if each in message)
+    found = applied(message, agrees(said), asking=question(kind, "?"))
+    assert (found.choice, found.unsure) == (None, True)
+
+
+@pytest.mark.parametrize("kind", ["confirm_icp", "rerun", "enrich"])
+def test_agreement_with_a_change_makes_no_choice(kind: Kind) -> None:
+    found = applied(
+        "yes, and add Malaysia",
+        agrees("yes"),
+        gives("add Malaysia", "regions", "Malaysia", kind="Include"),
+        asking=question(kind, "?"),
+    )
+    assert found.choice is None
+    assert found.heard["icp"] == {"regions": ["Germany", "France", "Malaysia"]}
+
+
+def test_agreement_with_words_that_were_not_understood_makes_no_choice() -> None:
+    found = applied(
+        "yes, reject 99", agrees("yes"), does("reject 99", "reject", [99]), asking=ENRICH
+    )
+    assert (found.choice, found.unsure) == (None, True)
+
+
+def test_agreement_beside_feedback_chooses_both() -> None:
+    found = applied("yes, reject 3", agrees("yes"), does("reject 3", "reject", [3]), asking=ENRICH)
+    assert found.choice == "enrich"
+    assert found.heard["orders"] == [order("reject", ["acme"])]
+
+
+@pytest.mark.parametrize("targets", [None, "all", []])
+def test_yes_is_about_what_was_asked_and_no_more(targets: Any) -> None:
+    found = applied("yes", does("yes", "enrich", targets), asking=ENRICH)
+    # `ingest` takes the candidates of the question.
+    assert (found.choice, found.heard["wish"]) == ("enrich", None)
+
+
+def test_yes_with_an_exception_names_the_others() -> None:
+    message = "yes but not 4"
+    found = applied(
+        message, agrees("yes"), does(message, "enrich", "all", **{"except": [4]}), asking=ENRICH
+    )
+    assert found.heard["wish"] == order("enrich", [key for key in SHOWN if key != "evil"])
+
+
+def test_words_that_answer_no_yes_or_no_question_are_not_called_unsure() -> None:
+    found = applied("hm, well", asking=question("domain", "?", website="https://w.com"))
+    assert (found.choice, found.unsure, found.heard["unheard"]) == (None, False, ["hm, well"])
+
+
+@pytest.mark.parametrize("name", ["stop", "undo"])
+def test_stop_and_undo_refuse_a_change_that_waits(name: str) -> None:
+    asking = question("context_change", "?")
+    found = applied(name, does(name, name), asking=asking)
+    assert (found.choice, found.heard["orders"]) == ("keep", [])
+
+
+# --- hostile readings -----------------------------------------------------------------
+
+
+def spends(found: Applied, kind: str) -> bool:
+    wish = found.heard["wish"]
+    return bool(wish and wish["sure"]) or found.choice == AGREED.get(kind)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("message", ["is it raining", "my cat walked over the keyboard"])
+@pytest.mark.parametrize("kind", AGREED)
+@pytest.mark.parametrize("name", commands.COSTLY)
+def test_hostile_consent_to_chatter_spends_nothing(message: str, kind: Kind, name: str) -> None:
+    hostile = [agrees(message, to=kind), does(message, name, "all"), does(message, name, [1, 2])]
+    found = applied(message, *hostile, asking=question(kind, "?"))
+    assert not spends(found, kind)
+    assert not has_data(found.heard)
+
+
+@pytest.mark.parametrize(
+    ("message", "quote", "hidden"),
+    [
+        ("enrich 3 only if my boss agrees", "enrich 3", "only if my boss agrees"),
+        ("enrich 3, but not before Friday", "enrich 3", "but not before Friday"),
+        ("enrich 3? why would I", "enrich 3", "? why would I"),
+        ("enrich 3. why, my boss said no", "enrich 3", "why, my boss said no"),
+        ("yes. why would I? show me first", "yes", "why would I? show me first"),
+        ("yes, but do not show that to anyone", "yes", "but do not show that to anyone"),
+    ],
+)
+def test_words_that_a_reader_explains_away_still_count(
+    message: str, quote: str, hidden: str
+) -> None:
+    for acts in (
+        [does(quote, "enrich", [3], reason=hidden), agrees(quote)],
+        [does(quote, "enrich", [3]), agrees(quote), does(hidden, "explain")],
+        [does(quote, "enrich", [3]), agrees(quote), does(hidden, "show")],
+    ):
+        assert not spends(applied(message, *acts, asking=ENRICH), "enrich")
+
+
+def test_language_that_a_reader_claims_hides_no_negation() -> None:
+    for message in ("no enrich 3", "no, enrich 3 no"):
+        found = applied(message, does("enrich 3", "enrich", [3]), language="pt")
+        assert not spends(found, "enrich")
+
+
+# --- any message, any acts ---------------------------------------------------------------
+
+PIECES = [
+    *("yes", "ok", "no", "not", "enrich", "search", "start over", "new session", "reject", "keep"),
+    *("all", "them", "except", "1", "2-4", "1,000", "99", "Nova", "Vogel", "Evil Corp", "acme.com"),
+    *("hotels", "Germany", "50-200", "if", "because", "my boss said", "maybe", "purple", "?", "."),
+    *(
+        ",",
+        "\n",
+        "“",
+        '"',
+        "ja",
+        "nicht",
+        "sim",
+        "não",
+        "undo",
+        "stop",
+        "http://",
+        "食品",
+        "ß",
+        "İ",
+    ),
+]
+MESSAGES = st.one_of(
+    st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join)
+)
+QUOTES = st.one_of(MESSAGES, st.sampled_from(PIECES))
+VALUES = st.lists(QUOTES, max_size=3)
+FIELDS = st.sampled_from(
+    ["website", "customers", "companies", "industries", "sizes", "regions", "exclusions", "", "x"]
+)
+TARGETS = st.one_of(
+    st.none(), st.just("all"), st.lists(st.one_of(st.integers(-1, 9), QUOTES), max_size=3)
+)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
+    """Draw a message, any acts, whose quotes are often parts of it, and a situation."""
+    message = draw(MESSAGES)
+
+    def quote() -> str:
+        if draw(st.booleans()):
+            return draw(QUOTES)
+        ends = sorted(draw(st.tuples(*[st.integers(0, len(message))] * 2)))
+        return message[slice(*ends)]
+
+    kinds = st.sampled_from(
+        [
+            "Answer",
+            "Correct",
+            "Include",
+            "Exclude",
+            "Command",
+            "Consent",
+            "Ask",
+            "Dispute",
+            "Unclear",
+        ]
+    )
+    acts = []
+    for _ in range(draw(st.integers(0, 5))):
+        kind = draw(kinds)
+        act: dict[str, Any] = {"quote": quote()}
+        if kind in ("Answer", "Correct", "Include", "Exclude"):
+            of = "what" if kind in ("Include", "Exclude") else "field"
+            act |= {of: draw(FIELDS), "value": draw(VALUES)}
+            act |= {"instead_of": draw(VALUES)} if kind == "Correct" else {}
+        elif kind == "Command":
+            act |= {"name": draw(st.sampled_from([*commands.COMMANDS, "fly"]))}
+            act |= {"targets": draw(TARGETS), "reason": quote()[:500]}
+            act |= {"except": draw(st.one_of(st.none(), VALUES))}
+        elif kind == "Consent":
+            act |= {"yes": draw(st.booleans()), "to": draw(st.sampled_from(["", *OPTIONS]))}
+        acts.append({"kind": kind, **act})
+    asking = draw(st.one_of(st.none(), st.sampled_from(list(OPTIONS))))
+    known = {"asking": question(asking, "?", website="https://w.com")} if asking else {}
+    asked = draw(st.sampled_from([None, "website", "customers", "industries", "icp"]))
+    language = draw(st.sampled_from(["en", "de", "pt", "", "zz"]))
+    return message, acts, {**known, "asked": asked, "language": language}
+
+
+@given(turns())
+def test_nothing_is_spent_without_a_word_that_asks_for_it(turn: Any) -> None:
+    message, acts, known = turn
+    found = applied(message, *acts, **known)
+    asking = known.get("asking")
+    agreed = asking is not None and found.choice == AGREED.get(asking["kind"], "-")
+    wish = found.heard["wish"]
+    if agreed or (wish is not None and wish["sure"]):
+        names = [wish["name"]] if wish else [*commands.COMMANDS]
+        named = any(commands.is_evidence(name, message) for name in names)
+        assert named or words.has_agreement(message)
+
+
+@given(turns(), st.sampled_from(["if", "maybe", "my boss said", "tomorrow", "wenn", "talvez"]))
+def test_nothing_is_spent_in_doubt(turn: Any, doubt: str) -> None:
+    message, acts, known = turn
+    found = applied(f"{message} {doubt}", *acts, **known)
+    asking = known.get("asking")
+    assert found.heard["wish"] is None or not found.heard["wish"]["sure"]
+    assert asking is None or found.choice != AGREED.get(asking["kind"], "-")
