@@ -42,9 +42,7 @@ _YEARS = range(1800, 2101)
 async def enrich(candidate: Candidate, *, patient: bool = False) -> dict[str, Any]:
     """Read the details of a candidate from the web: its home page, contact page and about page.
 
-    Args:
-        candidate: the candidate to enrich.
-        patient: whether nobody waits; a site that does not answer is then tried for longer.
+    Nobody waits for a `patient` one: a site that does not answer is then tried for longer.
 
     Returns:
         `status`: `read`, `unreadable`, `no_website` or `not_searched` (the web could not be asked

@@ -108,18 +108,18 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
             of_company = of_company.where(of_rule)
         latest = (of_rule.desc(), discoveries.c.discovered_at.desc())
         found = connection.execute(of_company.order_by(*latest).limit(1)).first()
+        discovery = None
+        if found is not None:
+            of = DiscoveryKey(tenant_id, found.rule_name, found.icp_hash)
+            count = connection.execute(_count(of)).scalar_one()
+            discovery = Discovery(found.rule_name, found.basis, count, found.discovered_at)
         return Snapshot(
             None if profile is None else _built(Profile, profile),
             None if rule is None else _built(Rule, rule),
-            None if found is None else _discovery(connection, found),
+            discovery,
         )
 
     return await run(work, tenant_id)
-
-
-def _discovery(connection: Connection, row: Row[Any]) -> Discovery:
-    count = _count(connection, DiscoveryKey(row.tenant_id, row.rule_name, row.icp_hash))
-    return Discovery(row.rule_name, row.basis, count, row.discovered_at)
 
 
 async def save_profile(
@@ -127,33 +127,18 @@ async def save_profile(
 ) -> None:
     """Save a tenant's company, and replace the stored one of the same domain.
 
-    Args:
-        tenant_id: the tenant.
-        company: the company.
-        confirmed: whether the user has confirmed it.
-        was_read: whether websites were read for it; otherwise it is as old as before.
+    If its websites were not read, it is as old as before.
     """
-    row = {
-        "tenant_id": tenant_id,
-        "domain": company["site"]["domain"],
-        "company": company,
-        "confirmed": confirmed,
-        "updated_at": now(),
-    }
+    this = {"tenant_id": tenant_id, "domain": company["site"]["domain"]}
+    row = {**this, "company": company, "confirmed": confirmed, "updated_at": now()}
     keep = () if was_read else ("updated_at",)
     await run(lambda to: upsert(to, profiles, [row], keep=keep), tenant_id, write=True)
 
 
 async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirmed: bool) -> None:
     """Save the ICP of a tenant's company under the name of a rule, and replace that rule."""
-    row = {
-        "tenant_id": tenant_id,
-        "domain": domain,
-        "name": name,
-        "icp": icp,
-        "confirmed": confirmed,
-        "updated_at": now(),
-    }
+    this = {"tenant_id": tenant_id, "domain": domain, "name": name}
+    row = {**this, "icp": icp, "confirmed": confirmed, "updated_at": now()}
     await run(lambda to: upsert(to, rules, [row]), tenant_id, write=True)
 
 
@@ -200,12 +185,9 @@ async def save_discovery(
         lock(connection, f"discovery:{':'.join(of)}")
         previous = connection.execute(select(discoveries).filter_by(**of._asdict())).first()
         timestamp, before = now(), _lines(connection, of)
-        connection.execute(
-            update(candidates)
-            .filter_by(**_current(of))
-            .where(candidates.c.key.not_in(keys), candidates.c.source.in_(answered))
-            .values(gone_at=timestamp)
-        )
+        gone = (candidates.c.key.not_in(keys), candidates.c.source.in_(answered))
+        shown = update(candidates).filter_by(**_current(of))
+        connection.execute(shown.where(*gone).values(gone_at=timestamp))
         _keep(connection, of, found)
         after = _lines(connection, of)
         changes = compared(before, after) if previous else Changes(new=[], gone=[], changed=[])
@@ -322,8 +304,8 @@ async def best_candidates(
 
 async def count_candidates(tenant_id: str, rule_name: str, icp_hash: str) -> int:
     """Return the number of candidates of a discovery."""
-    of = DiscoveryKey(tenant_id, rule_name, icp_hash)
-    return await run(lambda connection: _count(connection, of), tenant_id)
+    ask = _count(DiscoveryKey(tenant_id, rule_name, icp_hash))
+    return await run(lambda connection: connection.execute(ask).scalar_one(), tenant_id)
 
 
 def with_scores(of: DiscoveryKey) -> Select[Any]:
@@ -362,13 +344,7 @@ def save_details(
 ) -> None:
     """Store what enrichment has found about a candidate, and its new score if given.
 
-    Args:
-        connection: in a transaction that writes.
-        of: the discovery.
-        key: the candidate.
-        details: what was found, or why nothing was.
-        score: the new score.
-        enriched: whether the website was read; otherwise the candidate stays due for enrichment.
+    `enriched` says whether the website was read; otherwise the candidate stays due for enrichment.
     """
     timestamp, this = now(), {**of._asdict(), "key": key}
     done = {"enriched_at": timestamp} if enriched else {}
@@ -409,9 +385,8 @@ def _keep(connection: Connection, of: DiscoveryKey, found: Sequence[Scored]) -> 
     upsert(connection, scores, totals)
 
 
-def _count(connection: Connection, of: DiscoveryKey) -> int:
-    ask = select(func.count()).select_from(candidates).filter_by(**_current(of))
-    return connection.execute(ask).scalar_one()
+def _count(of: DiscoveryKey) -> Select[Any]:
+    return select(func.count()).select_from(candidates).filter_by(**_current(of))
 
 
 def _lines(connection: Connection, of: DiscoveryKey) -> list[Line]:

@@ -130,11 +130,9 @@ def _header(reader: Any) -> list[str]:
         names = [cell.strip().lower() for cell in next(reader, [])]
     except csv.Error as error:
         raise RegisterError(f"The first line must name the columns: {error}") from error
-    if missing := [name for name in NEEDED if name not in names]:
-        raise RegisterError(
-            f"The first line lacks {', '.join(missing)}: a register has the columns of ACRA's "
-            "public data set"
-        )
+    if missing := ", ".join(name for name in NEEDED if name not in names):
+        why = "a register has the columns of ACRA's public data set"
+        raise RegisterError(f"The first line lacks {missing}: {why}")
     return names
 
 

@@ -104,19 +104,18 @@ def fits(
 def excluding(icp: Icp) -> Callable[[Candidate], bool]:
     """Return whether the profile excludes a candidate: by its main activity, its region or its name."""
     named = icp.get("exclusions", [])
+    if not named:
+        return lambda _: False
     codes, regions = ssic.codes(named), {each.casefold() for each in named}
     forms = "|".join(re.escape(each.removesuffix("s")) for each in named)
     said = re.compile(rf"\b(?:{forms})(?:s|es)?\b", re.IGNORECASE)
 
     def is_excluded(candidate: Candidate) -> bool:
-        if not named:
-            return False
         own = list(candidate.ssic[:1])
         if not own:
             # A page of the web names no code: what it says first counts.
-            own = ssic.codes(
-                ssic.industries_in(f"{candidate.name}. {candidate.about[:300]}", limit=1)
-            )
+            told = f"{candidate.name}. {candidate.about[:300]}"
+            own = ssic.codes(ssic.industries_in(told, limit=1))
         return (
             any(ssic.covers(code, own) for code in codes)
             or candidate.region.casefold() in regions

@@ -119,11 +119,8 @@ def find(text: str, limit: int = 3) -> list[Match]:
     A text equal to a phrase scores highest. A text that contains a phrase scores higher the more of
     the text the phrase covers. A text that only shares words with a phrase scores lowest. Rare words
     count more than common ones, words behind `for` or `in` count less, and an industry of the trade
-    that the text names is preferred. Of two equal scores, the narrower industry comes first.
-
-    Args:
-        text: such as `SaaS for restaurants`, or a code.
-        limit: maximum number of matches.
+    that the text names is preferred. Of two equal scores, the narrower industry comes first. The
+    text may also be a code.
     """
     code = text.strip().upper()
     if _CODE.fullmatch(code):
