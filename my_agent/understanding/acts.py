@@ -9,8 +9,13 @@ MOST, VALUES, LENGTH = 20, 40, 500
 
 
 def _listed(value: object) -> object:
-    """Return a single text, or nothing, as a list: models write both."""
-    return [] if value is None else [value] if isinstance(value, str) else value
+    """Return a single text, or nothing, as a list: models write both. Long texts are cut."""
+    many = [] if value is None else [value] if isinstance(value, str) else value
+    return (
+        [each[:200] if isinstance(each, str) else each for each in many]
+        if isinstance(many, list)
+        else many
+    )
 
 
 Values = Annotated[list[str], BeforeValidator(_listed), Field(max_length=VALUES)]

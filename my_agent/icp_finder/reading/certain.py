@@ -157,9 +157,9 @@ def _targets(text: str, situation: Situation) -> Any:
     if not others and (found or not left):
         return found or ("all" if set(words.tokens(text)) & _ALL else [])
     pieces = [each for each in re.split(r",|\b(?:and|und|e)\b", text) if each.strip()]
-    for whole in ([text], pieces):
+    for whole in ([text], pieces[: of.VALUES + 1]):
         named = [_name(each) for each in whole]
-        if all(_resolves(each, situation) for each in named):
+        if len(whole) <= of.VALUES and all(_resolves(each, situation) for each in named):
             return named
     return None
 

@@ -126,16 +126,22 @@ def is_denied(
 
 def _place(value: str, message: str, span: quotes.Span) -> quotes.Span:
     """Return where the value stands in the quote, or else the quote."""
-    own = names.fold(value).split()
+    own = {each for each in names.fold(value).split() if len(each) > 2}
     for match in re.finditer(r"[^\W_]+", message[span[0] : span[1]]):
-        if any(_alike(mine, names.fold(match[0])) for mine in own if len(mine) > 2):
+        if any(_alike(mine, names.fold(match[0])) for mine in own):
             return span[0] + match.start(), span[0] + match.end()
     return span
 
 
 def is_elsewhere(message: str, span: quotes.Span) -> bool:
-    """Return whether a website is named as that of someone else."""
-    return _ELSEWHERE.search(quotes.clause(span, _without_sites(message))) is not None
+    """Return whether a website is named as that of someone else: in its clause, or just before it."""
+    plain = _without_sites(message)
+    clause = quotes.clause(span, plain)
+    if _ELSEWHERE.search(clause):
+        return True
+    # `We have a competitor. It is acme.com`, but not `Our competitor is A. We are B`.
+    before = quotes.sentence((max(span[0] - 3, 0), max(span[0] - 2, 1)), plain)
+    return not _ROLES["website"].search(clause) and _ELSEWHERE.search(before) is not None
 
 
 def _without_sites(message: str) -> str:

@@ -16,12 +16,7 @@ from tests.support.pattern_steps import Counter
 # (`nodes/ingest.py`).
 SHORT_TEXTS = (
     *("my_agent/tutor/checks.py", "my_agent/tutor/grammar.py", "my_agent/tutor/practice.py"),
-    *(
-        "my_agent/tutor/rules/",
-        "my_agent/icp_finder/reading/turns.py",
-        "my_agent/icp_finder/reading/edits.py",
-    ),
-    "my_agent/icp_finder/reading/vocabulary.py",
+    "my_agent/tutor/rules/",
 )
 
 
