@@ -119,7 +119,8 @@ def kind(domain: str, url: str, title: str, body: str) -> Kind:
     for place, text in texts.items():
         each, most = _POINTS[place]
         for what, signs in _SIGNS.items():
-            if found := re.findall(getattr(signs, place), text, re.IGNORECASE):
+            pattern: str = getattr(signs, place)
+            if found := re.findall(pattern, text, re.IGNORECASE):
                 points[what] += each * min(len(found), most)
     # A sentence about itself speaks for a company, as long as the title does not say otherwise.
     own = int(bool(_OWN.search(body))) + 2 * int(bool(_OWN_PAGE.search(title)))
