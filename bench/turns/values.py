@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 from my_agent.icp_finder.model import SIZES
+from my_agent.icp_finder.places import in_english
 from my_agent.icp_finder.sites import domain
 
 _RANGE = re.compile(r"(\d+)\s*(?:-|\u2013)\s*(\d+)|(\d+)\s*(\+?)")
@@ -14,8 +15,8 @@ FURTHER_WORDS = 1
 
 
 def folded(text: str) -> str:
-    """Return the words of a text, without case, accents and signs."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
+    """Return the words of a text, without case, accents and signs. Countries are in English."""
+    plain = unicodedata.normalize("NFKD", in_english(text).casefold())
     kept = "".join(each for each in plain if not unicodedata.combining(each))
     return " ".join(re.findall(r"\w+", kept))
 

@@ -34,12 +34,14 @@ class Listed:
         name: its name as shown.
         number: its number as shown; 0: it was not shown with one.
         domain: its domain; empty if it has none.
+        about: what else a reader sees, such as its industry, or that it is hidden.
     """
 
     key: str
     name: str
     number: int = 0
     domain: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True)

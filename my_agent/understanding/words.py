@@ -40,7 +40,7 @@ YES_PHRASES = re.compile(
     r"\bno (?:problem|worries|objections?)\b|\bgo (?:ahead|on|for it)\b|\b(?:please )?do (?:it|so|that)\b|\bplease do\b"
     r"|\b(?:looks?|sounds?) (?:all )?(?:good|right|fine|great|perfect)\b|\bof course\b|\bthat'?s (?:it|right|fine|correct)\b"
     r"|\blet'?s (?:go|do it)\b|\bworks for me\b|\bwhy not\b|\bnot bad\b|\b(?:fire away|make it so)\b"
-    r"|\bkein(?:e)? (?:problem|einwände)\b|\bleg los\b|\bauf jeden fall\b|\bmach (?:das|mal|es)\b|\bnur zu\b|\bpasst so\b"
+    r"|\bkein(?:e)? (?:problem|einwände)\b|\bleg los\b|\b(?:das )?(?:klingt|hört sich|sieht) (?:sehr |echt |alles )?(?:gut|super|prima|richtig)(?: an| aus)?\b|\bparece (?:muito )?(?:bem|bom|ótimo|certo)\b|\bauf jeden fall\b|\bmach (?:das|mal|es)\b|\bnur zu\b|\bpasst so\b"
     r"|\bpode ser\b|\bisso mesmo\b|\bsem problemas?\b|\bcom certeza\b|\bmanda ver\b|\bestá (?:bem|bom|certo)\b|\btá (?:bom|certo)\b"
     r"|\bvai em frente\b|\bde acordo\b|\bd'accord\b|\bbien sûr\b|\bde acuerdo\b|\bva bene\b|没问题",
     re.IGNORECASE,

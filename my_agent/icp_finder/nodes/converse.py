@@ -77,7 +77,7 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
             await _do(state, table, order)
     update: dict[str, Any] = {"view": table.view, "page": table.page, "undo": table.undo}
     update["heard"] = {**heard, "orders": []}
-    notes = [*state.get("notes", []), *filter(None, table.replies)]
+    notes = list(dict.fromkeys([*state.get("notes", []), *filter(None, table.replies)]))
     if taken_back:
         # What is stored has changed, so it is looked at again.
         return Command(

@@ -25,7 +25,7 @@ from my_agent.icp_finder.reading.heard import (
     order,
 )
 from my_agent.icp_finder.reading.questions import AGREED, Question, pressed, reply_text
-from my_agent.icp_finder.reading.situation import Situation
+from my_agent.icp_finder.reading.situation import HIDDEN, Situation
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
@@ -147,17 +147,20 @@ async def _listed(state: State, tenant_id: str) -> list[Listed]:
     found = await store.best_candidates(tenant_id, **last, limit=shortlist.MOST)
     said = await feedback.feedback_of(tenant_id, last["rule_name"])
     places = {key: at for at, key in enumerate(state.get("view") or [], 1)}
-    listed = {
-        each.candidate.key: Listed(
-            each.candidate.key,
-            each.candidate.name,
-            places.get(each.candidate.key, 0),
-            domain(each.candidate.website) if each.candidate.website else shortlist.domain_of(each),
+    listed = {}
+    for each in found:
+        candidate = each.candidate
+        key, website = candidate.key, candidate.website
+        hidden = key in said and said[key].verdict == "rejected"
+        listed[key] = Listed(
+            key,
+            candidate.name,
+            places.get(key, 0),
+            domain(website) if website else shortlist.domain_of(each),
+            HIDDEN if hidden else candidate.industry,
         )
-        for each in found
-    }
     for key, given in said.items():
-        listed.setdefault(key, Listed(key, given.name))
+        listed.setdefault(key, Listed(key, given.name, about=HIDDEN))
     return sorted(listed.values(), key=lambda each: (not each.number, each.number))
 
 
@@ -175,7 +178,7 @@ def _update(
         notes += more
     if heard["unheard"]:
         notes.append(prompts.unheard(heard["unheard"]))
-    if applied.unsure:
+    if applied.unsure and not has_data(heard):
         notes.append(prompts.UNSURE)
     is_new = has_data(heard)
     seed = about.get("payload") if state.get("site") is None else None

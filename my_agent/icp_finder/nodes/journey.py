@@ -22,6 +22,7 @@ from my_agent.icp_finder.reading.questions import (
 )
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions
+from my_agent.icp_finder.search import ssic
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import Asked, State
 from my_agent.user import caller
@@ -111,7 +112,7 @@ def _asked_first(state: State) -> Question | None:
         request = next_session(state, nothing())["request"]
         return question("new_session", prompts.NEW_SESSION, new_session=request)
     if state.get("offers"):
-        return question("offer", _offer(state, state["offers"]), orders=state["offers"])
+        return question("offer", _offer(state["offers"]), orders=state["offers"])
     waiting = state.get("waiting")
     # Other questions are asked again by what is missing, or by the node that asked them.
     return (
@@ -121,17 +122,9 @@ def _asked_first(state: State) -> Question | None:
     )
 
 
-def _offer(state: State, orders: list[Order]) -> str:
+def _offer(orders: list[Order]) -> str:
     """Describe orders that were understood, but that the words do not give for sure."""
-    known = {each["key"]: each["name"] for each in state.get("candidates", [])}
-    told = []
-    for each in orders:
-        keys = each["keys"] or []
-        told.append(
-            prompts.offered(
-                each["name"], [known.get(key, key.partition(":")[2] or key) for key in keys]
-            )
-        )
+    told = [prompts.offered(each["name"], each.get("names", [])) for each in orders]
     return prompts.offer(told)
 
 
@@ -182,7 +175,8 @@ def _confirm(state: State) -> Command[Exit]:
     if chosen == "change":
         return _say(state, [prompts.ASK_CHANGE], asked="icp")
     icp, site = state["icp"], state["site"]
-    words = prompts.confirm(site, icp) if site and icp else ""
+    unknown = [each for each in icp["industries"] if not ssic.codes([each])] if icp else []
+    words = prompts.confirm(site, icp, unknown) if site and icp else ""
     return _ask(state, question("confirm_icp", words, icp=icp, website=site and site["website"]))
 
 

@@ -56,8 +56,7 @@ async def progress_report(
     if not (is_new or wish or waits):
         return Command(goto="finalize", update={**update, "notes": notes})
     if wish is not None and wish["keys"]:
-        known = {each.candidate.key: each.candidate.name for each in best}
-        names = [known.get(key, key.partition(":")[2]) for key in wish["keys"]]
+        names = wish.get("names") or wish["keys"]
         words = prompts.ask_these(names)
         asking = question("enrich", words, candidates=len(names), keys=wish["keys"], names=names)
     elif waits and waiting is not None and wish is None:

@@ -98,11 +98,11 @@ def apply(
 
 def _consent(turn: Turn, act: of.Consent) -> None:
     asking, kind = turn.situation.asking, turn.situation.open_question
-    if asking is None and kind == "customers":
+    if asking is None and (kind == "customers" or (act.to == "customers" and not act.yes)):
         # `No more` and `carry on with these` say the same.
         turn.heard["enough"] = True
     elif not act.yes:
-        if kind == "website":
+        if kind == "website" and act.to in ("", kind):
             turn.heard["notes"].append(prompts.NEEDS_WEBSITE)
         elif asking is not None and turn.choice is None and act.to in ("", kind):
             turn.choice = REFUSED[asking["kind"]]
@@ -133,6 +133,8 @@ def _finish(turn: Turn) -> None:
     heard["unheard"] = list(dict.fromkeys([*unclear, *turn.dropped]))
     heard["without"] = list(dict.fromkeys(heard["without"]))
     _answer_by_wish(turn)
+    if turn.choice or turn.unsure or heard["wish"]:
+        heard["orders"] = [each for each in heard["orders"] if each["name"] != "talk"]
     if turn.choice == "change" and has_data(heard):
         turn.choice = None
     open_ends = heard["notes"] or heard["unheard"] or any(not e["sure"] for e in heard["orders"])
@@ -147,6 +149,9 @@ def _finish(turn: Turn) -> None:
         turn.choice, turn.unsure = None, not _changes(turn)
     if heard["wish"] is not None and (open_ends or _changes(turn)):
         heard["wish"]["sure"] = False
+    known = {each.key: each.name for each in turn.situation.listed}
+    for each in (*heard["orders"], *([heard["wish"]] if heard["wish"] else [])):
+        each["names"] = [known.get(key, key) for key in each["keys"] or []]
     if _is_nothing(turn):
         heard["unheard"] = heard["unheard"] or [" ".join(turn.message.split())[:200]]
 

@@ -9,11 +9,11 @@ import re
 from typing import Any
 
 from my_agent.icp_finder import sites, values
+from my_agent.icp_finder.places import is_place
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.icp_finder.search import ssic
-from my_agent.icp_finder.search.places import is_place
 from my_agent.understanding import acts as of
 from my_agent.understanding import names, words
 

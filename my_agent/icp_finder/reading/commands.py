@@ -53,7 +53,7 @@ BESIDE = word_set(
     " company companies firma empresa ab an aus weg raus zu out to from off list liste lista my me mir also auch também now jetzt agora only just nur"
     " só apenas ones one is it # nº first top best ersten primeiras primeiros melhores here hier aqui continue weiter continua continuar search suche"
     " busca discovery profile profil perfil again enrichment same session run start begin everything all alle alles todos todas tudo them for with"
-    " please bitte por favor because weil denn porque pois"
+    " please bitte por favor ändern change mudar alterar pode podes because weil denn porque pois"
 )
 # fmt: on
 """Words that mean nothing more beside a command, its numbers and its names."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.model import SIZES
+from my_agent.icp_finder.places import in_english
 from my_agent.icp_finder.reading import evidence
 from my_agent.icp_finder.reading.certain import is_same
 from my_agent.icp_finder.reading.heard import order
@@ -55,7 +56,10 @@ def _give_values(turn: Turn, act: Giving, name: str, old: list[str], given: list
     # A pronoun in the quote may stand for a value that the message names elsewhere.
     where = act.quote if name == "sizes" else turn.message
     new = values.clean(name, [each for each in given if evidence.says(name, each, where)])
-    wants_any = not act.value and not old and evidence.means_any(act.quote)
+    if name == "regions":
+        new = values.clean(name, map(in_english, new))
+    empties = evidence.means_any(act.quote) or evidence.takes_away(turn.message, turn.span(act))
+    wants_any = not act.value and not old and empties
     if not new and not wants_any:
         turn.drop(act)
         return
@@ -71,10 +75,20 @@ def _give_values(turn: Turn, act: Giving, name: str, old: list[str], given: list
         after = new
     else:
         after = [*stored, *new]
+    if name == "industries":
+        _wanted_again(turn, new)
     is_size = name == "sizes"
     turn.heard["icp"][name] = (
         [each for each in SIZES if each in after] if is_size else values.clean(name, after)
     )
+
+
+def _wanted_again(turn: Turn, new: list[str]) -> None:
+    """Lift the exclusion of values that are wanted now."""
+    excluded = turn.values("exclusions")
+    kept = [each for each in excluded if not any(is_same(one, each) for one in new)]
+    if len(kept) < len(excluded):
+        turn.heard["icp"]["exclusions"] = kept
 
 
 def _names(name: str, said: str, stored: str) -> bool:
@@ -84,7 +98,9 @@ def _names(name: str, said: str, stored: str) -> bool:
 def exclude(turn: Turn, act: of.Exclude) -> None:
     """Take values out of the profile; what it does not have is kept away from now on."""
     what = _SAME.get(act.what, act.what)
-    if not evidence.takes_away(turn.message, turn.span(act)):
+    if what == "exclusions":
+        _wanted_again(turn, [each for each in act.value if evidence.says(what, each, turn.message)])
+    elif not evidence.takes_away(turn.message, turn.span(act)):
         turn.drop(act)
     elif what in _SITES:
         _exclude_companies(turn, act)

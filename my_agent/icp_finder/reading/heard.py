@@ -1,7 +1,7 @@
 """Heard: what a person has said in one run, checked by code. Nodes do it; nothing else decides."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -16,12 +16,14 @@ class Order(TypedDict):
         keys: the candidates that it is about; None: no candidate was named, or all.
         words: a reason, a filter, or what a question is about.
         sure: whether the person's own words ask for it; otherwise a button does.
+        names: names of the candidates, to ask about them.
     """
 
     name: str
     keys: list[str] | None
     words: str
     sure: bool
+    names: NotRequired[list[str]]
 
 
 class Heard(TypedDict):

@@ -10,6 +10,7 @@ from my_agent.understanding.names import Listed
 
 # Candidates that a reader sees.
 SHOWN = 60
+HIDDEN = "rejected"
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,9 @@ def _known(situation: Situation) -> Sequence[str]:
 
 def _listed(situation: Situation) -> Sequence[str]:
     shown = [each for each in situation.listed if each.number][:SHOWN]
-    if not shown:
-        return []
-    lines = [
-        f"{each.number}. {each.name}" + (f" ({each.domain})" if each.domain else "")
-        for each in shown
-    ]
-    return ["Listed candidates:", *lines]
+    hidden = [each.name for each in situation.listed if each.about == HIDDEN][:SHOWN]
+    lines = ["Listed candidates:"] if shown else []
+    for each in shown:
+        about = "; ".join(filter(None, (each.domain, each.about)))
+        lines.append(f"{each.number}. {each.name}" + (f" ({about})" if about else ""))
+    return [*lines, *([f"Rejected, hidden: {'; '.join(hidden)}"] if hidden else [])]

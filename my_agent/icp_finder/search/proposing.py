@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from my_agent import asking
 from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.icp_finder.places import COUNTRIES
 from my_agent.icp_finder.search import ssic
-from my_agent.icp_finder.search.places import COUNTRIES
 
 INDUSTRIES = 3
 # Characters of each website that the model reads.

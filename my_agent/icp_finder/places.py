@@ -1,5 +1,7 @@
 """Places: names of regions, countries and cities that the rules recognise. Pure."""
 
+from rapidfuzz import fuzz, process
+
 # fmt: off
 COUNTRIES = {
     "sg": "Singapore", "my": "Malaysia", "id": "Indonesia", "th": "Thailand", "vn": "Vietnam",
@@ -27,13 +29,39 @@ _OTHERS = frozenset((
     "rotterdam", "brussels", "zurich", "vienna", "dubai", "new york", "california", "texas",
     "jurong", "tuas", "woodlands", "changi",
     # Other languages.
-    "deutschland", "singapur", "singapour", "singapura", "cingapura", "malaisie", "malasia",
-    "malásia", "indonesien", "indonésie", "indonésia", "thaïlande", "tailandia", "tailândia",
-    "vietnã", "frankreich", "spanien", "españa", "espagne", "brasil", "japón", "japon", "japão",
-    "新加坡", "马来西亚", "印尼", "泰国", "越南", "柔佛", "日本", "中国",
+    "柔佛",
 ))
+_ALIASES = {
+    "Singapore": "singapur singapour singapura cingapura 新加坡", "Malaysia": "malaisie malasia malásia 马来西亚",
+    "Indonesia": "indonesien indonésie indonésia 印尼", "Thailand": "thaïlande tailandia tailândia 泰国",
+    "Germany": "deutschland alemanha allemagne alemania", "Austria": "österreich áustria autriche",
+    "Switzerland": "schweiz suíça suisse suiza", "France": "frankreich frança francia",
+    "Spain": "spanien espanha españa espagne", "Portugal": "", "Brazil": "brasil brasilien brésil",
+    "Italy": "italien itália italie italia", "Netherlands": "niederlande holland holanda pays-bas",
+    "Belgium": "belgien bélgica belgique", "Poland": "polen polónia polônia pologne", "Ireland": "irland irlanda",
+    "United Kingdom": "großbritannien", "United States": "usa", "Japan": "japón japon japão 日本",
+    "China": "中国", "Vietnam": "vietnã 越南", "Denmark": "dänemark dinamarca", "Sweden": "schweden suécia",
+    "Norway": "norwegen noruega", "Australia": "australien austrália", "India": "indien índia",
+}
+"""Countries by their English names, with their names in other languages."""
 # fmt: on
-_NAMES = _OTHERS | {name.casefold() for name in COUNTRIES.values()}
+_ENGLISH = {other: name for name, others in _ALIASES.items() for other in others.split()}
+_COUNTRIES = {name.casefold(): name for name in COUNTRIES.values()}
+_NAMES = _OTHERS | _ENGLISH.keys() | {name.casefold() for name in COUNTRIES.values()}
+
+
+def in_english(text: str) -> str:
+    """Return the English name of a country that is written in another language or with a typing error.
+
+    Other texts, such as regions and cities, stay.
+    """
+    plain = " ".join(text.casefold().split())
+    if plain in _ENGLISH:
+        return _ENGLISH[plain]
+    if plain in _NAMES or len(plain) < 6:
+        return text
+    found = process.extractOne(plain, _COUNTRIES, scorer=fuzz.ratio, score_cutoff=90)
+    return _COUNTRIES[found[0]] if found else text
 
 
 def is_place(text: str) -> bool:
