@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.icp import made_up
 from bench.report import Line
 from my_agent.icp_finder.model import Company, Icp, Site
-from my_agent.icp_finder.search import made_up, register
+from my_agent.icp_finder.search import register
 from my_agent.tables import tables
 
 COMPANIES = 50_000

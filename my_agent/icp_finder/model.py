@@ -7,73 +7,65 @@ dataclasses.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
+SIZES = ("1-10", "11-50", "51-200", "201-500", "501-1000", "1001+")
+"""Ranges of numbers of employees."""
+
+WEIGHTS = {
+    "industry": 0.35,
+    "keywords": 0.2,
+    "customers": 0.15,
+    "region": 0.15,
+    "size": 0.1,
+    "website": 0.05,
+}
+"""The features of a score with their weights; the sum is 1. Features of unset criteria leave it."""
+
 
 class Site(TypedDict):
-    """A company's website and what could be read from it.
+    """A company's website and what could be read from it."""
 
-    Attributes:
-        website: URL of its first page, such as `https://acme.example`.
-        domain: its registrable domain; identifies the company.
-        name: the name in the page's title; the domain if the page could not be read.
-        about: text of the page, shortened; empty if the page could not be read.
-    """
-
-    website: str
-    domain: str
-    name: str
-    about: str
+    website: str  # URL of its first page, such as `https://acme.example`
+    domain: str  # its registrable domain; identifies the company
+    name: str  # the name in the page's title; the domain if the page could not be read
+    about: str  # text of the page, shortened; empty if the page could not be read
 
 
 class Company(TypedDict):
-    """The tenant's own company.
-
-    Attributes:
-        site: its website.
-        customers: websites of its best customers, which candidates should resemble.
-    """
+    """The tenant's own company, and its best customers, which candidates should resemble."""
 
     site: Site
     customers: list[Site]
 
 
 class Icp(TypedDict):
-    """An ideal customer profile. An empty list means any.
+    """An ideal customer profile. An empty list means any."""
 
-    Attributes:
-        industries: in words, such as `Freight transport by road`.
-        sizes: ranges of `SIZES`.
-        regions: countries or cities.
-        keywords: words that the website of such a customer contains.
-        exclusions: industries, regions and words of companies that are never wanted.
-    """
-
-    industries: list[str]
-    sizes: list[str]
-    regions: list[str]
-    keywords: list[str]
+    industries: list[str]  # in words, such as `Freight transport by road`
+    sizes: list[str]  # ranges of `SIZES`
+    regions: list[str]  # countries or cities
+    keywords: list[str]  # words that the website of such a customer contains
+    # Industries, regions and words of companies that are never wanted.
     exclusions: NotRequired[list[str]]
 
 
-SIZES = ("1-10", "11-50", "51-200", "201-500", "501-1000", "1001+")
-"""Ranges of numbers of employees."""
-
-
 class Basis(TypedDict):
-    """The input of a discovery. After a change of it, the stored candidates no longer fit.
+    """The input of a discovery. After a change of it, the stored candidates no longer fit."""
 
-    Attributes:
-        website: domain of the tenant's company.
-        customers: domains of the customers, sorted.
-        icp: the ideal customer profile, normalized.
-    """
+    website: str  # domain of the tenant's company
+    customers: list[str]  # domains, sorted
+    icp: Icp  # normalized
 
-    website: str
-    customers: list[str]
-    icp: Icp
+
+class DiscoveryKey(NamedTuple):
+    """Identifies a discovery, its candidates and its job."""
+
+    tenant_id: str  # the owner; every transaction touches the rows of one tenant
+    rule_name: str  # the rule of the search
+    icp_hash: str  # hash of the `Basis`, `diffs.icp_hash`
 
 
 @dataclass(frozen=True)
@@ -97,14 +89,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Discovery:
-    """The last search for candidates of a company.
-
-    Attributes:
-        rule_name: the rule of the search.
-        basis: the input of the search.
-        candidates: number of stored candidates.
-        at: time of the search.
-    """
+    """The last search for candidates of a company, and the number of stored candidates."""
 
     rule_name: str
     basis: Basis
@@ -114,54 +99,46 @@ class Discovery:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The stored data of a tenant's company. None means that nothing is stored.
-
-    Attributes:
-        profile: the company.
-        rule: the rule with the requested name, or else the one saved last.
-        discovery: the last search for the company under any rule.
-    """
+    """The stored data of a tenant's company. None means that nothing is stored."""
 
     profile: Profile | None = None
-    rule: Rule | None = None
-    discovery: Discovery | None = None
+    rule: Rule | None = None  # the rule with the requested name, or else the one saved last
+    discovery: Discovery | None = None  # the last search for the company under any rule
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A company that may become a customer.
+    """A company that may become a customer."""
 
-    Attributes:
-        key: identifies the candidate in its discovery: `uen:...` or `domain:...`.
-        ssic: codes of its activities, the main one first.
-        industry: its main activity in words.
-        details: result of the enrichment.
-    """
-
-    key: str
+    key: str  # identifies it in its discovery: `uen:...` or `domain:...`
     name: str
     source: Literal["web", "register"]
     website: str | None = None
     uen: str | None = None
-    ssic: Sequence[str] = ()
-    industry: str = ""
+    ssic: Sequence[str] = ()  # codes of its activities, the main one first
+    industry: str = ""  # its main activity in words
     region: str = ""
     about: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)  # result of the enrichment
+
+    @property
+    def text(self) -> str:
+        """Return all known texts about it."""
+        known = (self.name, self.industry, self.about, self.details.get("about"))
+        return " ".join(str(each) for each in known if each)
+
+    @property
+    def site(self) -> str | None:
+        """Return its website, or the one that enrichment has found."""
+        return self.website or self.details.get("website")
 
 
 class Evidence(TypedDict):
-    """What a part of a score is based on.
+    """What a part of a score is based on."""
 
-    Attributes:
-        part: the feature.
-        found: what was found, in words.
-        source: where it was found: a URL, or `register`, `web search` or `feedback`.
-    """
-
-    part: str
-    found: str
-    source: str
+    part: str  # the feature
+    found: str  # in words
+    source: str  # a URL, or `register`, `web search` or `feedback`
 
 
 @dataclass(frozen=True)
@@ -198,12 +175,7 @@ match no code; the wanted regions exclude it; or it was not needed."""
 
 
 class Sources(TypedDict):
-    """What the sources of a search answered.
-
-    Attributes:
-        web: the answer of the web.
-        register: the answer of the register.
-    """
+    """What the sources of a search answered."""
 
     web: WebAnswer
     register: RegisterAnswer
@@ -218,75 +190,46 @@ class Line(TypedDict):
 
 
 class Change(Line):
-    """A candidate whose score has changed.
+    """A candidate whose score has changed."""
 
-    Attributes:
-        before: the total in the version before.
-    """
-
-    before: float
+    before: float  # the total in the version before
 
 
 class Changes(TypedDict):
-    """What a version of a discovery changed. A first version changed nothing.
+    """What a version of a discovery changed. A first version changed nothing."""
 
-    Attributes:
-        new: candidates that the version before did not have.
-        gone: candidates that only the version before had.
-        changed: candidates with a clearly different score.
-    """
-
-    new: list[Line]
-    gone: list[Line]
-    changed: list[Change]
+    new: list[Line]  # candidates that the version before did not have
+    gone: list[Line]  # candidates that only the version before had
+    changed: list[Change]  # candidates with a clearly different score
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a discovery.
+    """A version of a discovery."""
 
-    Attributes:
-        number: counts from 1.
-        sources: what web and register answered.
-        candidates: the candidates, best first.
-        changes: what it changed.
-        at: time of the search.
-    """
-
-    number: int
+    number: int  # counts from 1
     sources: Sources
-    candidates: Sequence[Line]
+    candidates: Sequence[Line]  # best first
     changes: Changes
     at: datetime
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A candidate that could not be enriched.
-
-    Attributes:
-        why: the reason, a sentence.
-    """
+    """A candidate that could not be enriched."""
 
     key: str
     name: str
-    why: str
+    why: str  # a sentence
 
 
 @dataclass(frozen=True)
 class Job:
-    """An enrichment in the background.
-
-    Attributes:
-        created: whether this call started its run.
-        done: number of candidates that were tried.
-        total: number of candidates of the job.
-        failures: candidates that were tried and could not be enriched.
-    """
+    """An enrichment in the background."""
 
     id: str
     status: Literal["queued", "running", "done", "cancelled", "failed"]
-    created: bool
-    done: int
-    total: int
+    created: bool  # whether this call started its run
+    done: int  # number of candidates that were tried
+    total: int  # number of candidates of the job
     failures: Sequence[Failure] = ()

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from my_agent.web import websites as names
 
@@ -19,15 +19,8 @@ _WEBSITE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Mention:
-    """A website in a text.
-
-    Attributes:
-        website: the URL.
-        start: offset of the first character.
-        end: offset after the last character.
-    """
+class Mention(NamedTuple):
+    """A website in a text: its URL, and the offsets of its first character and after its last."""
 
     website: str
     start: int
@@ -80,7 +73,7 @@ def _website(found: re.Match[str]) -> str | None:
     if len(found[0]) > names.MAX_LENGTH:
         return None
     host = _host(found["host"])
-    if host is None or not (found["scheme"] or _is_public(host) or _is_address(host)):
+    if host is None or not (found["scheme"] or names.registrable(host) or _is_address(host)):
         return None
     scheme = "http" if (found["scheme"] or "").lower().startswith("http:") else "https"
     path = (found["path"] or "").rstrip(".!?:")
@@ -92,10 +85,6 @@ def _host(text: str) -> str | None:
         return names.host_name(text)
     except ValueError:
         return None
-
-
-def _is_public(host: str) -> bool:
-    return bool(names.registrable(host))
 
 
 def _is_address(host: str) -> bool:

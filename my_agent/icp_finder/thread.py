@@ -50,12 +50,7 @@ async def metadata(config: RunnableConfig) -> Mapping[str, Any]:
             found = await client.threads.get(thread)
     except (HTTPError, LangGraphError) as error:
         # The server itself rejects runs on read-only threads; this check is a second one.
-        logger.warning(
-            "Thread request failed",
-            action="thread_unread",
-            thread_id=thread,
-            error=type(error).__name__,
-        )
+        _log_failure("thread_unread", thread, error)
         return {}
     return found.get("metadata") or {}
 

@@ -61,7 +61,7 @@ EXCEPTION = re.compile(
 )
 REMOVAL = re.compile(
     r"\b(?:drop|remov\w+|delet\w+|exclud\w+|leav\w+ out|get rid of|lose|bin|kick|scrap|strike|cut|skip|avoid|ditch|stop\w*"
-    r"|quit|take out|out|forget|hate|raus\w*|streich\w*|lösch\w*|lass\w* weg|weg|weglassen|entfern\w*|schließ\w*|schmeiß\w*|verzicht\w*"
+    r"|quit|take out|out|forget|hate|raus\w*|draußen|streich\w*|lösch\w*|lass\w* weg|weg|weglassen|entfern\w*|schließ\w*|schmeiß\w*|verzicht\w*"
     r"|tir[ae]\w*|remov\w*|retir\w*|exclu\w*|elimin\w*|apag\w*|cort\w*|deix\w* de|larg\w*|descart\w*)\b",
     re.IGNORECASE,
 )

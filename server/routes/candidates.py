@@ -84,13 +84,13 @@ async def say(caller: Caller, body: Said) -> Json:
 @endpoint("GET /icp_finder/threads/{thread_id}/scores.csv")
 async def scores(caller: Caller) -> Response:
     """Answer with the scores of a thread's last search as CSV, best first."""
-    from my_agent.icp_finder.records.export import nothing, scores_of
+    from my_agent.icp_finder.model import DiscoveryKey
+    from my_agent.icp_finder.records.export import scores_of
 
-    search = await _find(caller)
-    lines = nothing()
+    search, of = await _find(caller), None
     if search.rule_name is not None:
-        lines = scores_of(search.domain, (search.tenant_id, search.rule_name, search.icp_hash))
-    return await _exported(caller, lines, "scores.csv")
+        of = DiscoveryKey(search.tenant_id, search.rule_name, search.icp_hash)
+    return await _exported(caller, scores_of(search.domain, of), "scores.csv")
 
 
 @endpoint("GET /export/latest_scores.csv")

@@ -1,7 +1,7 @@
 """Start the graph `enrichment` on the server of this process, on behalf of the run's user."""
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -22,11 +22,7 @@ class JobError(RuntimeError):
 
 
 async def start(job_id: str, thread_id: str) -> str:
-    """Start the run of a job on a new thread, and return the id of the run.
-
-    Args:
-        job_id: the job.
-        thread_id: id of the thread to create.
+    """Start the run of a job on a new thread with this id, and return the id of the run.
 
     Raises:
         JobError: this process has no server, or the server does not serve the graph `enrichment`.
@@ -48,29 +44,19 @@ async def start(job_id: str, thread_id: str) -> str:
     return run["run_id"]
 
 
-async def state(thread_id: str, run_id: str) -> Literal["under way", "over", "unknown"]:
-    """Return whether a run is unfinished; "unknown" if the server does not tell.
-
-    Args:
-        thread_id: the thread of the run.
-        run_id: the run.
-    """
+async def is_over(thread_id: str, run_id: str) -> bool:
+    """Return whether a run has ended, or is gone; False if the server does not tell."""
     try:
         run = await _client().runs.get(thread_id, run_id)
     except httpx.HTTPStatusError as error:
-        return "over" if error.response.status_code == 404 else "unknown"
+        return error.response.status_code == 404
     except (httpx.HTTPError, JobError):
-        return "unknown"
-    return "under way" if run["status"] in UNDER_WAY else "over"
+        return False
+    return run["status"] not in UNDER_WAY
 
 
 async def cancel(thread_id: str, run_id: str) -> bool:
-    """Cancel a run, and return whether the server took the request.
-
-    Args:
-        thread_id: the thread of the run.
-        run_id: the run.
-    """
+    """Cancel a run, and return whether the server took the request."""
     try:
         await _client().runs.cancel(thread_id, run_id)
     except (httpx.HTTPError, JobError):

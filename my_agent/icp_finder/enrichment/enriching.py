@@ -6,7 +6,6 @@ from typing import Any
 
 from my_agent.icp_finder.model import SIZES, Candidate
 from my_agent.icp_finder.search import discovery, website
-from my_agent.icp_finder.search.scoring import website_of
 from my_agent.icp_finder.search.website import Page
 from my_agent.web.fetch import SiteError, SiteUnreadable
 
@@ -43,9 +42,7 @@ _YEARS = range(1800, 2101)
 async def enrich(candidate: Candidate, *, patient: bool = False) -> dict[str, Any]:
     """Read the details of a candidate from the web: its home page, contact page and about page.
 
-    Args:
-        candidate: the candidate to enrich.
-        patient: whether nobody waits; a site that does not answer is then tried for longer.
+    Nobody waits for a `patient` one: a site that does not answer is then tried for longer.
 
     Returns:
         `status`: `read`, `unreadable`, `no_website` or `not_searched` (the web could not be asked
@@ -53,7 +50,7 @@ async def enrich(candidate: Candidate, *, patient: bool = False) -> dict[str, An
             addresses that were read), `about`, `emails`, `phones` and `size`, one of `SIZES`.
     """
     try:
-        site = website_of(candidate) or await discovery.website_of(candidate.name, candidate.region)
+        site = candidate.site or await discovery.website_of(candidate.name, candidate.region)
     except discovery.WebUnreachable:
         note = "Its website is not known, and the web could not be asked for it."
         return {"status": "not_searched", "note": note}

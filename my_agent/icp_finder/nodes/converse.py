@@ -323,7 +323,7 @@ async def _undo(state: State, table: Table) -> dict[str, Any]:
     if what == "feedback":
         await _feedback_changed(state, table)
         return {}
-    return {**{name: last[name] for name in ("site", "customers", "icp")}, "fresh": False}  # type: ignore[literal-required]
+    return {**{name: last[name] for name in ("site", "customers", "icp")}, "fresh": False}
 
 
 async def _add(state: State, table: Table, name: str) -> None:

@@ -98,10 +98,11 @@ def apply(
 
 def _consent(turn: Turn, act: of.Consent) -> None:
     asking, kind = turn.situation.asking, turn.situation.open_question
-    if not act.yes:
-        if kind == "customers":
-            turn.heard["enough"] = True
-        elif kind == "website":
+    if asking is None and kind == "customers":
+        # `No more` and `carry on with these` say the same.
+        turn.heard["enough"] = True
+    elif not act.yes:
+        if kind == "website":
             turn.heard["notes"].append(prompts.NEEDS_WEBSITE)
         elif asking is not None and turn.choice is None and act.to in ("", kind):
             turn.choice = REFUSED[asking["kind"]]

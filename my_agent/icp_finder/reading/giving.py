@@ -1,5 +1,7 @@
 """Giving: what acts say about the company and its profile. Pure functions."""
 
+from dataclasses import replace
+
 from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.model import SIZES
 from my_agent.icp_finder.reading import evidence
@@ -31,6 +33,9 @@ def give(turn: Turn, act: Giving) -> None:
     name = _SAME.get(name, name)
     old = list(act.instead_of) if isinstance(act, of.Correct) else []
     span = turn.span(act)
+    if isinstance(act, of.Correct) and name == "customers" and not act.value and old:
+        _exclude_companies(turn, of.Exclude(kind="Exclude", quote=act.quote, what=name, value=old))
+        return
     given = [
         each
         for each in act.value
@@ -126,7 +131,11 @@ def _exclude_companies(turn: Turn, act: of.Exclude) -> None:
         turn.heard["without"] += own
         hidden += [] if own else [value]
     found = names.resolve(hidden, act.quote, turn.situation.listed)
-    turn.note(found)
+    # A company that no search has found yet is kept away from the next one.
+    _keep_away(
+        turn, [each for each in found.unknown if evidence.says("customers", each, act.quote)]
+    )
+    turn.note(replace(found, unknown=[]))
     if found.keys:
         sure = not found.unsaid and is_sure(turn, act, "reject", found.keys)
         turn.heard["orders"].append(order("reject", found.keys, sure=sure))

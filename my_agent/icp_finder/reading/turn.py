@@ -45,7 +45,8 @@ class Turn:
 
     def span(self, act: of.Act) -> quotes.Span:
         """Return where the quote of an act stands."""
-        return next(span for each, span in self.placed if each is act)
+        known = (span for each, span in self.placed if each is act)
+        return next(known, None) or quotes.find(act.quote, self.message) or (0, len(self.message))
 
     def asks(self, *kinds: str) -> bool:
         """Return whether a question of one of these kinds waits."""

@@ -11,43 +11,25 @@ from my_agent.icp_finder.settings import IcpSettings
 
 
 class Decisions(TypedDict):
-    """The decision about candidates. At most one of the two flags is set.
+    """The decision about candidates. At most one of the two flags is set."""
 
-    Attributes:
-        use_cached: continue with the stored candidates.
-        rerun_icp: search again, if the user agrees.
-        reason: a clause that fits after "because".
-    """
-
-    use_cached: bool
-    rerun_icp: bool
-    reason: str
+    use_cached: bool  # continue with the stored candidates
+    rerun_icp: bool  # search again, if the user agrees
+    reason: str  # a clause that fits after "because"
 
 
 @dataclass(frozen=True)
 class Signals:
-    """The facts about a company that the decision depends on.
+    """The facts about a company that the decision depends on. Changes are names of `diffs.PARTS`."""
 
-    Attributes:
-        profile_exists: the company's website is stored.
-        icp_confirmed: the user has confirmed profile and ICP.
-        profile_stale: the profile is too old.
-        discovery_stale: the last search is too old.
-        rule_drift: the ICP or the last search belongs to a rule other than the one in force.
-        changes: what has changed since the last search; names of `diffs.PARTS`.
-        recent_candidates: the last search found candidates and is not stale.
-        changed_elsewhere: what another session has changed since this thread's last message; names
-            of `diffs.PARTS`.
-    """
-
-    profile_exists: bool = False
-    icp_confirmed: bool = False
-    profile_stale: bool = False
-    discovery_stale: bool = False
-    rule_drift: bool = False
-    changes: tuple[str, ...] = ()
-    recent_candidates: bool = False
-    changed_elsewhere: tuple[str, ...] = ()
+    profile_exists: bool = False  # the company's website is stored
+    icp_confirmed: bool = False  # the user has confirmed profile and ICP
+    profile_stale: bool = False  # the profile is too old
+    discovery_stale: bool = False  # the last search is too old
+    rule_drift: bool = False  # the ICP or the last search belongs to a rule that is not in force
+    changes: tuple[str, ...] = ()  # what has changed since the last search
+    recent_candidates: bool = False  # the last search found candidates and is not stale
+    changed_elsewhere: tuple[str, ...] = ()  # by another session since this thread's last message
 
 
 def decide(signals: Signals) -> Decisions:
@@ -56,7 +38,7 @@ def decide(signals: Signals) -> Decisions:
         return _no_action("nothing is known of this company yet")
     if not signals.icp_confirmed:
         return _no_action("the ideal customer profile is not confirmed yet")
-    reasons = list(_reasons_to_search(signals))
+    reasons = _reasons_to_search(signals)
     if reasons:
         return {"use_cached": False, "rerun_icp": True, "reason": _listed(reasons)}
     reason = "the candidates are recent and nothing has changed since"
@@ -66,14 +48,7 @@ def decide(signals: Signals) -> Decisions:
 
 
 def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, at: datetime) -> Signals:
-    """Derive the signals from a snapshot.
-
-    Args:
-        snapshot: the stored data of the company.
-        rule_name: the rule in force.
-        settings: the limits of staleness, in days.
-        at: the current time, timezone-aware.
-    """
+    """Derive the signals from a snapshot, for the rule in force and the current time in UTC."""
     profile, rule, discovery = snapshot.profile, snapshot.rule, snapshot.discovery
     if profile is None:
         return Signals()
@@ -85,7 +60,11 @@ def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, at: datet
         icp_confirmed=profile.confirmed and rule is not None and rule.confirmed,
         profile_stale=is_older(profile.updated_at, at, settings.profile_staleness_days),
         discovery_stale=is_stale,
-        rule_drift=any(each and each != rule_name for each in _rules(snapshot)),
+        rule_drift=any(
+            each != rule_name
+            for each in (rule and rule.name, discovery and discovery.rule_name)
+            if each is not None
+        ),
         changes=(
             changed(discovery.basis, basis(profile.company, rule.icp))
             if discovery is not None and rule is not None
@@ -123,9 +102,3 @@ def _listed(words: list[str]) -> str:
 def is_older(then: datetime, at: datetime, days: float) -> bool:
     """Return whether more than a number of days lie between two times."""
     return at - then > timedelta(days=days)
-
-
-def _rules(snapshot: Snapshot) -> tuple[str | None, str | None]:
-    """Return the rules of the stored ICP and of the last search."""
-    rule, discovery = snapshot.rule, snapshot.discovery
-    return (rule.name if rule else None, discovery.rule_name if discovery else None)

@@ -6,12 +6,12 @@ import unicodedata
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Row, select
 
+from my_agent.icp_finder.model import WEIGHTS, DiscoveryKey
 from my_agent.icp_finder.records.statements import run
-from my_agent.icp_finder.records.store import BEST, DiscoveryKey, with_scores
+from my_agent.icp_finder.records.store import BEST, with_scores
 from my_agent.icp_finder.records.tables import candidates, discoveries, scores
-from my_agent.icp_finder.search.scoring import WEIGHTS
 
 COLUMNS = (
     *("company", "rule", "rank", "name", "uen", "website", "region", "industry", "ssic", "score"),
@@ -34,67 +34,40 @@ async def latest_scores(tenant_id: str) -> AsyncIterator[str]:
     The candidates are those of the last search. Each batch is read in a short transaction of its
     own, so that a slow client blocks nothing. Each candidate occurs once, even if rows change
     meanwhile.
-
-    Args:
-        tenant_id: the tenant whose scores are exported.
     """
     yield _lines([COLUMNS])
-    for domain, discovery_key in await run(
-        lambda connection: _latest(connection, tenant_id), tenant_id
-    ):
-        async for lines in _discovery(domain, discovery_key):
+    ask = select(discoveries).filter_by(tenant_id=tenant_id).order_by(discoveries.c.discovered_at)
+    rows = await run(lambda connection: connection.execute(ask).all(), tenant_id)
+    latest = {(row.domain, row.rule_name): row.icp_hash for row in rows}
+    for (domain, rule_name), icp_hash in sorted(latest.items()):
+        async for lines in _discovery(domain, DiscoveryKey(tenant_id, rule_name, icp_hash)):
             yield lines
 
 
-async def scores_of(domain: str, discovery_key: DiscoveryKey) -> AsyncIterator[str]:
-    """Yield CSV: the header, then the candidates of one search, best first.
+async def scores_of(domain: str, of: DiscoveryKey | None) -> AsyncIterator[str]:
+    """Yield CSV: the header, then the candidates of one search for a company, best first.
 
     Args:
-        domain: domain of the company that the search was for.
-        discovery_key: the tenant, the rule and the hash of the ICP.
+        domain: domain of the company.
+        of: the search; None: nothing was searched.
     """
     yield _lines([COLUMNS])
-    async for lines in _discovery(domain, discovery_key):
-        yield lines
+    if of is not None:
+        async for lines in _discovery(domain, of):
+            yield lines
 
 
-async def nothing() -> AsyncIterator[str]:
-    """Yield CSV with the header only."""
-    yield _lines([COLUMNS])
-
-
-async def _discovery(domain: str, discovery_key: DiscoveryKey) -> AsyncIterator[str]:
-    tenant_id, rule, _ = discovery_key
-    order = await run(lambda connection: _order(connection, discovery_key), tenant_id)
+async def _discovery(domain: str, of: DiscoveryKey) -> AsyncIterator[str]:
+    ask = with_scores(of)
+    ordered = ask.with_only_columns(candidates.c.key).order_by(*BEST)
+    order = await run(lambda connection: connection.scalars(ordered).all(), of.tenant_id)
     for start in range(0, len(order), BATCH):
         keys = order[start : start + BATCH]
-        rows = await run(lambda c, batch=keys: _rows(c, discovery_key, batch), tenant_id)  # type: ignore[misc]
+        batch = ask.add_columns(scores.c.scored_at).where(candidates.c.key.in_(keys))
+        found = await run(lambda c, batch=batch: c.execute(batch).all(), of.tenant_id)  # type: ignore[misc]
+        rows = {row.key: row for row in found}
         ranked = ((start + at, rows[key]) for at, key in enumerate(keys, 1) if key in rows)
-        yield _lines(_cells(domain, rule, rank, row) for rank, row in ranked)
-
-
-def _latest(connection: Connection, tenant_id: str) -> list[tuple[str, DiscoveryKey]]:
-    """Return the last search of each company under each rule."""
-    of_tenant = select(discoveries).where(discoveries.c.tenant_id == tenant_id)
-    found: dict[tuple[str, str], tuple[str, DiscoveryKey]] = {}
-    for row in connection.execute(of_tenant.order_by(discoveries.c.discovered_at)):
-        discovery_key = (tenant_id, row.rule_name, row.icp_hash)
-        found[row.domain, row.rule_name] = (row.domain, discovery_key)
-    return [found[key] for key in sorted(found)]
-
-
-def _order(connection: Connection, discovery_key: DiscoveryKey) -> list[str]:
-    ask = with_scores(discovery_key).with_only_columns(candidates.c.key)
-    return list(connection.scalars(ask.order_by(*BEST)))
-
-
-def _rows(
-    connection: Connection, discovery_key: DiscoveryKey, keys: list[str]
-) -> dict[str, Row[Any]]:
-    ask = (
-        with_scores(discovery_key).add_columns(scores.c.scored_at).where(candidates.c.key.in_(keys))
-    )
-    return {row.key: row for row in connection.execute(ask)}
+        yield _lines(_cells(domain, of.rule_name, rank, row) for rank, row in ranked)
 
 
 def _cells(domain: str, rule: str, rank: int, row: Row[Any]) -> list[object]:

@@ -1,25 +1,15 @@
 """Statements that differ between SQLite and Postgres, and a helper to run transactions."""
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from my_agent.tables import tables
 
-T = TypeVar("T")
-
-
-async def run(work: Callable[[Connection], T], tenant_id: str, *, write: bool = False) -> T:
-    """Run `work` in one transaction of the product database in a thread, and return its result.
-
-    Args:
-        work: called with the connection, which it must not keep.
-        tenant_id: the tenant whose rows the transaction may touch.
-        write: whether `work` writes.
-    """
-    return await tables.run(work, tenant_id, write=write)
+run = tables.run
+"""Run work in one transaction of a tenant in a thread, and return its result."""
 
 
 def upsert(

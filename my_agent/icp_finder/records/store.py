@@ -4,12 +4,23 @@ Each function is one transaction. The domain identifies a company. Candidates be
 to the hash of the ICP that they were found for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from my_agent.icp_finder.model import (
     Basis,
@@ -18,6 +29,7 @@ from my_agent.icp_finder.model import (
     Changes,
     Company,
     Discovery,
+    DiscoveryKey,
     Icp,
     Line,
     Profile,
@@ -39,12 +51,29 @@ from my_agent.icp_finder.records.tables import (
 )
 from threadhold.tables import lock
 
+T = TypeVar("T")
+
 # Versions of a discovery that are kept.
 VERSIONS = 20
 # A difference of totals from which a candidate counts as changed.
 CLEARLY = 0.05
 # Answers of web and register that name all companies that they know.
 _ANSWERED = ("found", "nothing", "empty", "no_codes", "elsewhere")
+
+
+# Columns of a candidate that a search which finds it again leaves as they are.
+_STAYS = ("details", "found_at", "enriched_at", "tried_at")
+
+BEST = (scores.c.total.desc(), scores.c.proven.desc(), candidates.c.name, candidates.c.key)
+"""The order of candidates: the best first, of equal ones those with more evidence, then by name."""
+
+
+def now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
+
+
+# --- companies and rules --------------------------------------------------------
 
 
 async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -> Snapshot:
@@ -58,26 +87,36 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
     """
 
     def work(connection: Connection) -> Snapshot:
-        profile = connection.execute(_profile(tenant_id, domain)).first()
+        of_tenant = select(profiles).filter_by(tenant_id=tenant_id)
+        if domain is None:
+            of_tenant = of_tenant.order_by(profiles.c.updated_at.desc()).limit(1)
+        else:
+            of_tenant = of_tenant.filter_by(domain=domain)
+        profile = connection.execute(of_tenant).first()
         about = domain or (profile.domain if profile else None)
         if about is None:
             return Snapshot()
-        found = connection.execute(
+        rule = connection.execute(
             select(rules)
-            .where(rules.c.tenant_id == tenant_id, rules.c.domain == about)
+            .filter_by(tenant_id=tenant_id, domain=about)
             .order_by((rules.c.name == rule_name).desc(), rules.c.updated_at.desc())
             .limit(1)
         ).first()
+        of_company = select(discoveries).filter_by(tenant_id=tenant_id, domain=about)
+        of_rule = discoveries.c.rule_name == rule_name
+        if rule is not None and rule.name == rule_name:
+            of_company = of_company.where(of_rule)
+        latest = (of_rule.desc(), discoveries.c.discovered_at.desc())
+        found = connection.execute(of_company.order_by(*latest).limit(1)).first()
+        discovery = None
+        if found is not None:
+            of = DiscoveryKey(tenant_id, found.rule_name, found.icp_hash)
+            count = connection.execute(_count(of)).scalar_one()
+            discovery = Discovery(found.rule_name, found.basis, count, found.discovered_at)
         return Snapshot(
-            profile=None if profile is None else _profile_of(profile),
-            rule=None if found is None else _rule_of(found),
-            discovery=_latest(
-                connection,
-                tenant_id,
-                about,
-                rule_name,
-                others=found is None or found.name != rule_name,
-            ),
+            None if profile is None else _built(Profile, profile),
+            None if rule is None else _built(Rule, rule),
+            discovery,
         )
 
     return await run(work, tenant_id)
@@ -88,61 +127,32 @@ async def save_profile(
 ) -> None:
     """Save a tenant's company, and replace the stored one of the same domain.
 
-    Args:
-        tenant_id: the tenant.
-        company: the company.
-        confirmed: whether the user has confirmed it.
-        was_read: whether websites were read for it; otherwise it is as old as before.
+    If its websites were not read, it is as old as before.
     """
-    row = {
-        "tenant_id": tenant_id,
-        "domain": company["site"]["domain"],
-        "company": company,
-        "confirmed": confirmed,
-        "updated_at": now(),
-    }
+    this = {"tenant_id": tenant_id, "domain": company["site"]["domain"]}
+    row = {**this, "company": company, "confirmed": confirmed, "updated_at": now()}
     keep = () if was_read else ("updated_at",)
-    await run(
-        lambda connection: upsert(connection, profiles, [row], keep=keep), tenant_id, write=True
-    )
+    await run(lambda to: upsert(to, profiles, [row], keep=keep), tenant_id, write=True)
 
 
 async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirmed: bool) -> None:
-    """Save the ICP of a tenant's company under the name of a rule, and replace that rule.
-
-    Args:
-        tenant_id: the tenant.
-        domain: domain of the company.
-        name: name of the rule.
-        icp: the ICP.
-        confirmed: whether the user has confirmed it.
-    """
-    row = {
-        "tenant_id": tenant_id,
-        "domain": domain,
-        "name": name,
-        "icp": icp,
-        "confirmed": confirmed,
-        "updated_at": now(),
-    }
-    await run(lambda connection: upsert(connection, rules, [row]), tenant_id, write=True)
+    """Save the ICP of a tenant's company under the name of a rule, and replace that rule."""
+    this = {"tenant_id": tenant_id, "domain": domain, "name": name}
+    row = {**this, "icp": icp, "confirmed": confirmed, "updated_at": now()}
+    await run(lambda to: upsert(to, rules, [row]), tenant_id, write=True)
 
 
 async def forget(tenant_id: str, domain: str) -> None:
-    """Delete a tenant's company and its rules. Candidates and feedback stay.
-
-    Args:
-        tenant_id: the tenant.
-        domain: domain of the company.
-    """
+    """Delete a tenant's company and its rules. Candidates and feedback stay."""
 
     def work(connection: Connection) -> None:
         for table in (profiles, rules):
-            connection.execute(
-                delete(table).where(table.c.tenant_id == tenant_id, table.c.domain == domain)
-            )
+            connection.execute(delete(table).filter_by(tenant_id=tenant_id, domain=domain))
 
     await run(work, tenant_id, write=True)
+
+
+# --- discoveries ----------------------------------------------------------------
 
 
 async def save_discovery(
@@ -154,82 +164,66 @@ async def save_discovery(
     *,
     sources: Sources | None = None,
 ) -> Version:
-    """Save a search as the new version of a discovery.
+    """Save a search as the new version of the discovery with this `DiscoveryKey`.
 
     A candidate of an earlier version that its source does not name any more is gone: it is not
     shown, but its row and its enrichment stay, and count again once a search finds it. Candidates
     of a source that gave no answer stay. What is enriched stays enriched when it is found again.
 
     Args:
-        tenant_id: the tenant.
-        rule_name: the rule of the search.
-        icp_hash: hash of `basis`.
+        tenant_id, rule_name, icp_hash: the key; the hash is that of `basis`.
         basis: the input of the search.
         found: the candidates.
         sources: what the sources answered; None: both have answered.
     """
-    discovery_key = (tenant_id, rule_name, icp_hash)
+    of = DiscoveryKey(tenant_id, rule_name, icp_hash)
     keys = [each.candidate.key for each in found]
     sources = sources or {"web": "found", "register": "found"}
     answered = [name for name, answer in sources.items() if answer in _ANSWERED]
 
     def work(connection: Connection) -> Version:
-        lock(connection, f"discovery:{':'.join(discovery_key)}")
-        known = connection.execute(select(discoveries).where(*_of(discoveries, discovery_key)))
-        previous, timestamp, before = known.first(), now(), _lines(connection, discovery_key)
-        connection.execute(
-            update(candidates)
-            .where(
-                *_of(candidates, discovery_key),
-                candidates.c.key.not_in(keys),
-                candidates.c.source.in_(answered),
-                candidates.c.gone_at.is_(None),
-            )
-            .values(gone_at=timestamp)
-        )
-        _keep(connection, discovery_key, found)
-        after = _lines(connection, discovery_key)
+        lock(connection, f"discovery:{':'.join(of)}")
+        previous = connection.execute(select(discoveries).filter_by(**of._asdict())).first()
+        timestamp, before = now(), _lines(connection, of)
+        gone = (candidates.c.key.not_in(keys), candidates.c.source.in_(answered))
+        shown = update(candidates).filter_by(**_current(of))
+        connection.execute(shown.where(*gone).values(gone_at=timestamp))
+        _keep(connection, of, found)
+        after = _lines(connection, of)
         changes = compared(before, after) if previous else Changes(new=[], gone=[], changed=[])
         number = previous.version + 1 if previous else 1
         # A search that the web did not answer is as old as the last one that it did.
         is_partial = sources["web"] == "failed"
         at = previous.discovered_at if previous and is_partial else timestamp
-        row = {
-            **_named(discovery_key),
-            "domain": basis["website"],
-            "basis": basis,
-            "discovered_at": at,
-            "version": number,
-        }
-        upsert(connection, discoveries, [row])
-        version = {
-            **_named(discovery_key),
-            "version": number,
-            "sources": sources,
-            "candidates": after,
-            "changes": changes,
-            "discovered_at": timestamp,
-        }
-        upsert(connection, discovery_versions, [version])
-        old = discovery_versions.c.version <= number - VERSIONS
-        connection.execute(
-            delete(discovery_versions).where(*_of(discovery_versions, discovery_key), old)
-        )
-        return Version(number, sources, after, changes, timestamp)
+        row = {"domain": basis["website"], "basis": basis, "discovered_at": at, "version": number}
+        upsert(connection, discoveries, [{**of._asdict(), **row}])
+        version = Version(number, sources, after, changes, timestamp)
+        _add_version(connection, of, version)
+        return version
 
     return await run(work, tenant_id, write=True)
 
 
-async def versions(tenant_id: str, rule_name: str, icp_hash: str) -> list[Version]:
-    """Return the stored versions of a discovery, the current one first.
+def _add_version(connection: Connection, of: DiscoveryKey, version: Version) -> None:
+    """Store a version, and delete the oldest one if there are too many."""
+    row = {
+        **of._asdict(),
+        "version": version.number,
+        "sources": version.sources,
+        "candidates": version.candidates,
+        "changes": version.changes,
+        "discovered_at": version.at,
+    }
+    upsert(connection, discovery_versions, [row])
+    old = discovery_versions.c.version <= version.number - VERSIONS
+    connection.execute(delete(discovery_versions).filter_by(**of._asdict()).where(old))
 
-    Args:
-        tenant_id: the tenant.
-        rule_name: the rule of the search.
-        icp_hash: hash of the ICP.
-    """
-    of = _of(discovery_versions, (tenant_id, rule_name, icp_hash))
-    ask = select(discovery_versions).where(*of).order_by(discovery_versions.c.version.desc())
+
+async def versions(tenant_id: str, rule_name: str, icp_hash: str) -> list[Version]:
+    """Return the stored versions of a discovery, the current one first."""
+    of = DiscoveryKey(tenant_id, rule_name, icp_hash)
+    newest = discovery_versions.c.version.desc()
+    ask = select(discovery_versions).filter_by(**of._asdict()).order_by(newest)
 
     def work(connection: Connection) -> list[Version]:
         return [
@@ -254,12 +248,23 @@ def compared(before: Sequence[Line], after: Sequence[Line]) -> Changes:
     }
 
 
+def asked_for(connection: Connection, of: DiscoveryKey) -> tuple[Company, Icp] | None:
+    """Return the company and ICP of a discovery; None if they are not stored any more."""
+    same = [profiles.c[name] == discoveries.c[name] for name in ("tenant_id", "domain")]
+    ask = select(discoveries.c.basis, profiles.c.company).where(
+        *same, *_has(discoveries, of._asdict())
+    )
+    found = connection.execute(ask).first()
+    return found and (found.company, found.basis["icp"])
+
+
+# --- candidates -----------------------------------------------------------------
+
+
 async def known_details(tenant_id: str, keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Return what enrichment has found about companies in any search of the tenant, by key.
 
-    Args:
-        tenant_id: the tenant.
-        keys: keys of candidates; those without details are left out.
+    Keys of candidates without details are left out.
     """
     filters = (candidates.c.tenant_id == tenant_id, candidates.c.key.in_(keys))
     # The newest comes last and wins.
@@ -274,114 +279,63 @@ async def known_details(tenant_id: str, keys: Sequence[str]) -> dict[str, Mappin
 async def add_candidates(
     tenant_id: str, rule_name: str, icp_hash: str, found: Sequence[Scored]
 ) -> None:
-    """Add candidates to a discovery, and update those that it already has.
-
-    Args:
-        tenant_id: the tenant.
-        rule_name: the rule of the candidates.
-        icp_hash: hash of the ICP.
-        found: the candidates.
-    """
-    discovery_key = (tenant_id, rule_name, icp_hash)
-    await run(lambda connection: _keep(connection, discovery_key, found), tenant_id, write=True)
+    """Add candidates to a discovery, and update those that it already has."""
+    of = DiscoveryKey(tenant_id, rule_name, icp_hash)
+    await run(lambda connection: _keep(connection, of, found), tenant_id, write=True)
 
 
 async def best_candidates(
     tenant_id: str, rule_name: str, icp_hash: str, *, limit: int
 ) -> list[Scored]:
-    """Return the candidates of a discovery with their scores, best first.
+    """Return at most `limit` candidates of a discovery with their scores, in the order of `BEST`."""
+    ask = with_scores(DiscoveryKey(tenant_id, rule_name, icp_hash)).order_by(*BEST).limit(limit)
 
-    Of equal scores, the one with more evidence comes first, then the name decides.
+    def work(connection: Connection) -> list[Scored]:
+        # Rows of an earlier release have no evidence.
+        return [
+            Scored(
+                candidate(row), Score(row.total, row.parts, tuple(row.evidence or ()), row.proven)
+            )
+            for row in connection.execute(ask)
+        ]
 
-    Args:
-        tenant_id: the tenant.
-        rule_name: the rule of the candidates.
-        icp_hash: hash of the ICP.
-        limit: maximum number of candidates.
-    """
-    discovery_key = (tenant_id, rule_name, icp_hash)
-    ask = with_scores(discovery_key).order_by(*BEST)
-    return await run(
-        lambda connection: [scored(row) for row in connection.execute(ask.limit(limit))],
-        tenant_id,
-    )
+    return await run(work, tenant_id)
 
 
 async def count_candidates(tenant_id: str, rule_name: str, icp_hash: str) -> int:
-    """Return the number of candidates of a discovery.
-
-    Args:
-        tenant_id: the tenant.
-        rule_name: the rule of the candidates.
-        icp_hash: hash of the ICP.
-    """
-    discovery_key = (tenant_id, rule_name, icp_hash)
-    return await run(lambda connection: _count(connection, discovery_key), tenant_id)
+    """Return the number of candidates of a discovery."""
+    ask = _count(DiscoveryKey(tenant_id, rule_name, icp_hash))
+    return await run(lambda connection: connection.execute(ask).scalar_one(), tenant_id)
 
 
-# --- shared with jobs and export ---------------------------------------------
-
-DiscoveryKey = tuple[str, str, str]
-"""Tenant, rule and ICP hash: identify a discovery and its candidates."""
-
-
-def now() -> datetime:
-    """Return the current time in UTC."""
-    return datetime.now(UTC)
-
-
-BEST = (scores.c.total.desc(), scores.c.proven.desc(), candidates.c.name, candidates.c.key)
-"""The order of candidates: the best first, of equal ones those with more evidence."""
-
-
-def with_scores(discovery_key: DiscoveryKey) -> Select[Any]:
+def with_scores(of: DiscoveryKey) -> Select[Any]:
     """Select the candidates of a discovery with their scores."""
-    joined = candidates.join(
-        scores,
-        (candidates.c.tenant_id == scores.c.tenant_id)
-        & (candidates.c.rule_name == scores.c.rule_name)
-        & (candidates.c.icp_hash == scores.c.icp_hash)
-        & (candidates.c.key == scores.c.key),
-    )
-    columns = (candidates, scores.c.total, scores.c.parts, scores.c.evidence, scores.c.proven)
-    return select(*columns).select_from(joined).where(*_current(discovery_key))
-
-
-def scored(row: Row[Any]) -> Scored:
-    """Convert a row of `with_scores`."""
-    # Rows of the version before have no evidence.
-    return Scored(
-        candidate(row), Score(row.total, row.parts, tuple(row.evidence or ()), row.proven)
-    )
+    same = and_(*(candidates.c[column.name] == column for column in scores.primary_key))
+    rated = (scores.c.total, scores.c.parts, scores.c.evidence, scores.c.proven)
+    return select(candidates, *rated).where(same, *_has(candidates, _current(of)))
 
 
 def candidate(row: Row[Any]) -> Candidate:
     """Convert a row of the candidates' table."""
-    return Candidate(
-        key=row.key,
-        name=row.name,
-        source=row.source,
-        website=row.website,
-        uen=row.uen,
-        ssic=row.ssic,
-        industry=row.industry,
-        region=row.region,
-        about=row.about,
-        details=row.details,
-    )
+    return _built(Candidate, row)
+
+
+def _built(kind: type[T], row: Row[Any]) -> T:
+    """Build a dataclass from the columns with the names of its fields."""
+    return kind(**{each.name: getattr(row, each.name) for each in fields(kind)})  # type: ignore[arg-type]
 
 
 def find_candidates(
-    connection: Connection, discovery_key: DiscoveryKey, keys: Sequence[str]
+    connection: Connection, of: DiscoveryKey, keys: Sequence[str]
 ) -> dict[str, Row[Any]]:
     """Return the rows of candidates by their keys; unknown ones and those gone are left out."""
-    ask = select(candidates).where(*_current(discovery_key), candidates.c.key.in_(keys))
+    ask = select(candidates).filter_by(**_current(of)).where(candidates.c.key.in_(keys))
     return {row.key: row for row in connection.execute(ask)}
 
 
 def save_details(
     connection: Connection,
-    discovery_key: DiscoveryKey,
+    of: DiscoveryKey,
     key: str,
     details: Mapping[str, Any],
     score: Score | None = None,
@@ -390,77 +344,34 @@ def save_details(
 ) -> None:
     """Store what enrichment has found about a candidate, and its new score if given.
 
-    Args:
-        connection: in a transaction that writes.
-        discovery_key: the discovery.
-        key: the candidate.
-        details: what was found, or why nothing was.
-        score: the new score.
-        enriched: whether the website was read; otherwise the candidate stays due for enrichment.
+    `enriched` says whether the website was read; otherwise the candidate stays due for enrichment.
     """
-    timestamp = now()
-    found = update(candidates).where(*_of(candidates, discovery_key), candidates.c.key == key)
+    timestamp, this = now(), {**of._asdict(), "key": key}
     done = {"enriched_at": timestamp} if enriched else {}
-    connection.execute(found.values(details=dict(details), tried_at=timestamp, **done))
+    new = {"details": dict(details), "tried_at": timestamp, **done}
+    connection.execute(update(candidates).filter_by(**this).values(new))
     if score is not None:
-        again = update(scores).where(*_of(scores, discovery_key), scores.c.key == key)
-        connection.execute(again.values(**_score_columns(score), scored_at=timestamp))
+        again = {**asdict(score), "scored_at": timestamp}
+        connection.execute(update(scores).filter_by(**this).values(again))
 
 
-def stored_feedback(connection: Connection, discovery_key: DiscoveryKey, key: str) -> float:
+def stored_feedback(connection: Connection, of: DiscoveryKey, key: str) -> float:
     """Return the part of a candidate's stored score that comes from feedback; 0 without one."""
-    ask = select(scores.c.parts).where(*_of(scores, discovery_key), scores.c.key == key)
+    ask = select(scores.c.parts).filter_by(**of._asdict(), key=key)
     return float((connection.execute(ask).scalar_one_or_none() or {}).get("feedback", 0.0))
 
 
-def _score_columns(score: Score) -> dict[str, Any]:
-    return {
-        "total": score.total,
-        "parts": dict(score.parts),
-        "evidence": list(score.evidence),
-        "proven": score.proven,
-    }
-
-
-def asked_for(connection: Connection, discovery_key: DiscoveryKey) -> tuple[Company, Icp] | None:
-    """Return the company and ICP of a discovery; None if they are not stored any more."""
-    found = connection.execute(
-        select(discoveries.c.basis, profiles.c.company)
-        .join(
-            profiles,
-            (profiles.c.tenant_id == discoveries.c.tenant_id)
-            & (profiles.c.domain == discoveries.c.domain),
-        )
-        .where(*_of(discoveries, discovery_key))
-    ).first()
-    return found and (found.company, found.basis["icp"])
-
-
-# Of a candidate that is found again.
-_STAYS = ("details", "found_at", "enriched_at", "tried_at")
-
-
-def _keep(
-    connection: Connection,
-    discovery_key: DiscoveryKey,
-    found: Iterable[Scored],
-) -> None:
-    timestamp = now()
-
-    def enriched(details: Mapping[str, Any]) -> datetime | None:
-        # By another search of the tenant.
-        return timestamp if details.get("status") == "read" else None
-
+def _keep(connection: Connection, of: DiscoveryKey, found: Sequence[Scored]) -> None:
+    timestamp, columns = now(), of._asdict()
     # If two candidates have the same key, the last one counts.
     unique = {each.candidate.key: each for each in found}.values()
     rows = [
         {
-            **_named(discovery_key),
+            **columns,
             **asdict(each.candidate),
-            "ssic": list(each.candidate.ssic),
-            "details": dict(each.candidate.details),
             "found_at": timestamp,
-            "enriched_at": enriched(each.candidate.details),
+            # By another search of the tenant.
+            "enriched_at": timestamp if each.candidate.details.get("status") == "read" else None,
             "gone_at": None,
             "tried_at": None,
         }
@@ -468,76 +379,26 @@ def _keep(
     ]
     upsert(connection, candidates, rows, keep=_STAYS)
     totals = [
-        {
-            **_named(discovery_key),
-            "key": each.candidate.key,
-            **_score_columns(each.score),
-            "scored_at": timestamp,
-        }
+        {**columns, "key": each.candidate.key, **asdict(each.score), "scored_at": timestamp}
         for each in unique
     ]
     upsert(connection, scores, totals)
 
 
-def _profile(tenant_id: str, domain: str | None) -> Select[Any]:
-    of_tenant = select(profiles).where(profiles.c.tenant_id == tenant_id)
-    if domain is not None:
-        return of_tenant.where(profiles.c.domain == domain)
-    return of_tenant.order_by(profiles.c.updated_at.desc()).limit(1)
+def _count(of: DiscoveryKey) -> Select[Any]:
+    return select(func.count()).select_from(candidates).filter_by(**_current(of))
 
 
-def _profile_of(row: Row[Any]) -> Profile:
-    return Profile(row.company, confirmed=row.confirmed, updated_at=row.updated_at)
-
-
-def _rule_of(row: Row[Any]) -> Rule:
-    return Rule(row.name, row.icp, confirmed=row.confirmed, updated_at=row.updated_at)
-
-
-def _latest(
-    connection: Connection, tenant_id: str, domain: str, rule_name: str, *, others: bool
-) -> Discovery | None:
-    """Return the last discovery of a rule; if there is none and `others`, that of any rule."""
-    of_rule = discoveries.c.rule_name == rule_name
-    row = connection.execute(
-        select(discoveries)
-        .where(
-            discoveries.c.tenant_id == tenant_id,
-            discoveries.c.domain == domain,
-            *(() if others else (of_rule,)),
-        )
-        .order_by(of_rule.desc(), discoveries.c.discovered_at.desc())
-        .limit(1)
-    ).first()
-    if row is None:
-        return None
-    count = _count(connection, (tenant_id, row.rule_name, row.icp_hash))
-    return Discovery(row.rule_name, row.basis, candidates=count, at=row.discovered_at)
-
-
-def _count(connection: Connection, discovery_key: DiscoveryKey) -> int:
-    ask = select(func.count()).select_from(candidates).where(*_current(discovery_key))
-    return connection.execute(ask).scalar_one()
-
-
-def _lines(connection: Connection, discovery_key: DiscoveryKey) -> list[Line]:
-    found = connection.execute(with_scores(discovery_key).order_by(*BEST))
+def _lines(connection: Connection, of: DiscoveryKey) -> list[Line]:
+    found = connection.execute(with_scores(of).order_by(*BEST))
     return [Line(key=row.key, name=row.name, total=row.total) for row in found]
 
 
-def _current(discovery_key: DiscoveryKey) -> tuple[Any, ...]:
-    """Return the conditions for candidates of the current version."""
-    return (*_of(candidates, discovery_key), candidates.c.gone_at.is_(None))
+def _has(table: Table, values: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions for a query of several tables, where `filter_by` is ambiguous."""
+    return [table.c[name] == value for name, value in values.items()]
 
 
-def _of(table: Any, discovery_key: DiscoveryKey) -> tuple[Any, ...]:
-    tenant_id, rule_name, icp_hash = discovery_key
-    return (
-        table.c.tenant_id == tenant_id,
-        table.c.rule_name == rule_name,
-        table.c.icp_hash == icp_hash,
-    )
-
-
-def _named(discovery_key: DiscoveryKey) -> dict[str, str]:
-    return dict(zip(("tenant_id", "rule_name", "icp_hash"), discovery_key, strict=True))
+def _current(of: DiscoveryKey) -> dict[str, Any]:
+    """Return what the candidates of the current version have in common."""
+    return {**of._asdict(), "gone_at": None}

@@ -1,30 +1,28 @@
 """Tables of the ICP finder. Every row has a tenant; shared rows of the register have ''."""
 
-from sqlalchemy import (
-    JSON,
-    Boolean,
-    Column,
-    Float,
-    Index,
-    Integer,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, Table, Text, UniqueConstraint
 
 from my_agent.tables import metadata
 from threadhold.tables import UtcDateTime
 
 
-def _text(name: str, *, key: bool = False, null: bool = False) -> Column[str]:
-    return Column(name, Text, primary_key=key, nullable=null)
+def _text(name: str, *, null: bool = False) -> Column[str]:
+    return Column(name, Text, nullable=null)
+
+
+def _key(*names: str) -> list[Column[str]]:
+    """Return columns of a primary key."""
+    return [Column(name, Text, primary_key=True) for name in names]
+
+
+# As the fields of `model.DiscoveryKey`.
+_DISCOVERY = ("tenant_id", "rule_name", "icp_hash")
 
 
 profiles = Table(
     "tenant_company_profiles",
     metadata,
-    _text("tenant_id", key=True),
-    _text("domain", key=True),
+    *_key("tenant_id", "domain"),
     # `model.Company`: its website, and its customers'.
     Column("company", JSON, nullable=False),
     Column("confirmed", Boolean, nullable=False),
@@ -34,9 +32,7 @@ profiles = Table(
 rules = Table(
     "icp_rules",
     metadata,
-    _text("tenant_id", key=True),
-    _text("domain", key=True),
-    _text("name", key=True),
+    *_key("tenant_id", "domain", "name"),
     Column("icp", JSON, nullable=False),
     Column("confirmed", Boolean, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -45,9 +41,7 @@ rules = Table(
 discoveries = Table(
     "icp_discoveries",
     metadata,
-    _text("tenant_id", key=True),
-    _text("rule_name", key=True),
-    _text("icp_hash", key=True),
+    *_key(*_DISCOVERY),
     # Domain of the tenant's company. Also in `basis`; a column of its own for queries.
     _text("domain"),
     Column("basis", JSON, nullable=False),
@@ -60,9 +54,7 @@ discoveries = Table(
 discovery_versions = Table(
     "icp_discovery_versions",
     metadata,
-    _text("tenant_id", key=True),
-    _text("rule_name", key=True),
-    _text("icp_hash", key=True),
+    *_key(*_DISCOVERY),
     Column("version", Integer, primary_key=True, autoincrement=False),
     # `model.Sources`: what web and register answered.
     Column("sources", JSON, nullable=False),
@@ -76,10 +68,7 @@ discovery_versions = Table(
 candidates = Table(
     "icp_candidates",
     metadata,
-    _text("tenant_id", key=True),
-    _text("rule_name", key=True),
-    _text("icp_hash", key=True),
-    _text("key", key=True),
+    *_key(*_DISCOVERY, "key"),
     _text("name"),
     _text("source"),
     _text("website", null=True),
@@ -101,10 +90,7 @@ candidates = Table(
 scores = Table(
     "icp_scores",
     metadata,
-    _text("tenant_id", key=True),
-    _text("rule_name", key=True),
-    _text("icp_hash", key=True),
-    _text("key", key=True),
+    *_key(*_DISCOVERY, "key"),
     Column("total", Float, nullable=False),
     # Contribution of each feature to the total, by name.
     Column("parts", JSON, nullable=False),
@@ -119,10 +105,8 @@ scores = Table(
 feedback = Table(
     "icp_feedback",
     metadata,
-    _text("tenant_id", key=True),
-    _text("rule_name", key=True),
-    # Key of the candidate, without the search: feedback outlives searches.
-    _text("key", key=True),
+    # The key of a candidate without the search: feedback outlives searches.
+    *_key("tenant_id", "rule_name", "key"),
     _text("verdict"),
     _text("name"),
     _text("reason"),
@@ -133,7 +117,7 @@ feedback = Table(
 jobs = Table(
     "enrichment_jobs",
     metadata,
-    _text("job_id", key=True),
+    *_key("job_id"),
     _text("tenant_id"),
     _text("user_id"),
     _text("rule_name"),
@@ -156,8 +140,7 @@ jobs = Table(
 companies = Table(
     "companies",
     metadata,
-    _text("tenant_id", key=True),
-    _text("uen", key=True),
+    *_key("tenant_id", "uen"),
     _text("name"),
     _text("entity_type"),
     # The status in the register's words; `is_live` says whether the company is active.

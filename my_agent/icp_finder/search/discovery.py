@@ -15,9 +15,10 @@ import httpx
 
 from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
-from my_agent.icp_finder.search import company_names, page_kinds
+from my_agent.icp_finder.search import page_kinds
 from my_agent.icp_finder.search.website import line, name_in
 from my_agent.icp_finder.settings import IcpSettings
+from my_agent.icp_finder.texts import plain_name
 from my_agent.web.websites import readable
 
 logger = logging.getLogger(__name__)
@@ -35,25 +36,17 @@ class WebUnreachable(RuntimeError):
 
 @dataclass(frozen=True)
 class Found:
-    """The answer of the web.
+    """The answer of the web."""
 
-    Attributes:
-        answer: whether it was asked, and whether it gave companies.
-        candidates: the companies, in the order of the search engine; also those found before a
-            failure.
-    """
-
-    answer: WebAnswer
+    answer: WebAnswer  # whether it was asked, and whether it gave companies
+    # In the order of the search engine; also those found before a failure.
     candidates: Sequence[Candidate] = ()
 
 
 async def discover(company: Company, icp: Icp, *, limit: int) -> Found:
-    """Search the web for candidates. Each company occurs once.
+    """Search the web for at most `limit` candidates. Each company occurs once.
 
-    Args:
-        company: the tenant's company. Neither it nor its customers become candidates.
-        icp: the ideal customer profile to search for.
-        limit: maximum number of candidates.
+    Neither the tenant's company nor its customers become candidates.
     """
     if not IcpSettings.from_environment().icp_web_search:
         return Found("off")
@@ -71,16 +64,14 @@ async def discover(company: Company, icp: Icp, *, limit: int) -> Found:
 async def website_of(name: str, region: str) -> str | None:
     """Search for a company's own website: one whose domain matches the company's name.
 
-    Args:
-        name: the name in the register.
-        region: the company's region; may be empty.
+    The region may be empty.
 
     Raises:
         WebUnreachable: no search engine answered.
     """
     if not IcpSettings.from_environment().icp_web_search:
         return None
-    plain = company_names.plain(name)
+    plain = plain_name(name)
     compact = _compact(plain)
     results, failed = await _search([f"{plain} {region}".strip()])
     for result in results:

@@ -20,14 +20,8 @@ UNRELATED, SAME = 0.05, 0.75
 def measure(texts: Sequence[str], company: Company) -> list[float | None]:
     """Rate how much each text describes the business of a customer, from 0 to 1.
 
-    Blocks: about 10 ms for each new text, and a second for the first call in a process.
-
-    Args:
-        texts: what candidates do.
-        company: the company with its customers.
-
-    Returns:
-        The ratings; None for all of them if no customer's site has been read.
+    The ratings are None if no customer's site has been read. Blocks: about 10 ms for each new text,
+    and a second for the first call in a process.
 
     Raises:
         ArithmeticError: the embedding model returned a value that is not finite.

@@ -47,14 +47,9 @@ async def propose(company: Company, model: str | None, config: RunnableConfig) -
     messages = [SystemMessage(prompts.MODEL), HumanMessage(_material(company))]
     found = await asking.structured(Proposal, messages, model=model, config=config)
     if isinstance(found, asking.Asked):
-        read = found.value
-        icp: Icp = {
-            "industries": values.clean("industries", read.industries),
-            "sizes": values.clean("sizes", read.sizes),
-            "regions": values.clean("regions", read.regions),
-            "keywords": values.clean("keywords", read.keywords),
-        }
-        return icp, ""
+        fields = found.value.model_dump()
+        cleaned = {name: values.clean(name, given) for name, given in fields.items()}
+        return values.merged(None, cleaned), ""
     return await asyncio.to_thread(by_words, company), found.kind if found else ""
 
 
@@ -64,23 +59,17 @@ def by_words(company: Company) -> Icp:
     industries = Counter(
         title for site in sites for title in ssic.industries_in(f"{site['name']}. {site['about']}")
     )
-    regions = Counter(filter(None, map(_country, sites)))
+    regions = Counter(
+        filter(None, (COUNTRIES.get(site["domain"].rpartition(".")[2]) for site in sites))
+    )
     return {
-        "industries": _common(industries, INDUSTRIES),
+        # Ties are in order of first occurrence.
+        "industries": [name for name, _ in industries.most_common(INDUSTRIES)],
         "sizes": [],
         # The country must be that of more than half of the customers.
-        "regions": [name for name in _common(regions, 1) if 2 * regions[name] > len(sites)],
+        "regions": [name for name, held in regions.most_common(1) if 2 * held > len(sites)],
         "keywords": [],
     }
-
-
-def _common(counted: Counter[str], limit: int) -> list[str]:
-    """Return the most frequent items; ties are in order of first occurrence."""
-    return [name for name, _ in counted.most_common(limit)]
-
-
-def _country(site: Site) -> str | None:
-    return COUNTRIES.get(site["domain"].rpartition(".")[2])
 
 
 def _material(company: Company) -> str:

@@ -13,22 +13,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, select, union
 
-from my_agent.icp_finder.model import Candidate, Company, Icp, RegisterAnswer, Scored
+from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Icp, RegisterAnswer, Scored
 from my_agent.icp_finder.records.statements import run, upsert
 from my_agent.icp_finder.records.store import now
 from my_agent.icp_finder.records.tables import companies
-from my_agent.icp_finder.search import company_names, likeness, ssic
-from my_agent.icp_finder.search.scoring import (
-    SECONDARY,
-    WEIGHTS,
-    around_singapore,
-    excluding,
-    score,
-)
+from my_agent.icp_finder.search import likeness, ssic
+from my_agent.icp_finder.search.scoring import SECONDARY, around_singapore, excluding, score
+from my_agent.icp_finder.texts import plain_name
 from my_agent.tables import tables
 from threadhold.tables import SHARED
 
@@ -46,27 +41,16 @@ class RegisterError(RuntimeError):
     """A file is not a register. The message is the reason."""
 
 
-@dataclass(frozen=True)
-class BadRow:
-    """A skipped row.
+class BadRow(NamedTuple):
+    """A skipped row."""
 
-    Attributes:
-        line: number of its last line in the file, from 1.
-        why: the reason.
-    """
-
-    line: int
-    why: str
+    line: int  # number of its last line in the file, from 1
+    why: str  # the reason
 
 
 @dataclass
 class Ingested:
-    """Number of rows by outcome.
-
-    Attributes:
-        kept: rows that were stored.
-        bad: rows that were skipped.
-    """
+    """Number of rows that were stored, and that were skipped."""
 
     kept: int = 0
     bad: int = 0
@@ -98,13 +82,16 @@ def ingest(
         ):
             rows = parse(lines)
             while batch := list(itertools.islice(rows, BATCH)):
-                bad = [row for row in batch if isinstance(row, BadRow)]
                 good = [{**row, "tenant_id": tenant_id} for row in batch if isinstance(row, dict)]
-                _keep(good)
-                for each in bad:
-                    report(each)
+                # If two rows have the same UEN, the last one counts: a statement must not touch a
+                # row twice.
+                unique = list({row["uen"]: row for row in good}.values())
+                tables.write(lambda to, some=unique: upsert(to, companies, some), tenant_id)  # type: ignore[misc]
+                for row in batch:
+                    if isinstance(row, BadRow):
+                        report(row)
                 done.kept += len(good)
-                done.bad += len(bad)
+                done.bad += len(batch) - len(good)
                 progress(file.tell() - at)
                 at = file.tell()
     except UnicodeDecodeError as error:
@@ -112,14 +99,6 @@ def ingest(
     except OSError as error:
         raise RegisterError(f"{path}: {error.strerror}") from error
     return done
-
-
-def _keep(rows: list[dict[str, Any]]) -> None:
-    # If two rows have the same UEN, the last one counts: a statement must not touch a row twice.
-    unique = list({row["uen"]: row for row in rows}.values())
-    # All rows of a file have the same tenant.
-    tenant = unique[0]["tenant_id"] if unique else None
-    tables.write(lambda connection: upsert(connection, companies, unique), tenant)
 
 
 def parse(lines: Iterable[str]) -> Iterator[dict[str, Any] | BadRow]:
@@ -136,17 +115,14 @@ def parse(lines: Iterable[str]) -> Iterator[dict[str, Any] | BadRow]:
     while True:
         try:
             cells = next(reader)
+            if cells and len(cells) != len(names):
+                raise ValueError("the row has more or fewer cells than columns")
             if cells:
                 yield _company(dict(zip(names, cells, strict=True)))
         except StopIteration:
             return
         except (ValueError, csv.Error) as error:
-            why = (
-                "the row has more or fewer cells than columns"
-                if "zip()" in str(error)
-                else str(error)
-            )
-            yield BadRow(reader.line_num, why)
+            yield BadRow(reader.line_num, str(error))
 
 
 def _header(reader: Any) -> list[str]:
@@ -154,11 +130,9 @@ def _header(reader: Any) -> list[str]:
         names = [cell.strip().lower() for cell in next(reader, [])]
     except csv.Error as error:
         raise RegisterError(f"The first line must name the columns: {error}") from error
-    if missing := [name for name in NEEDED if name not in names]:
-        raise RegisterError(
-            f"The first line lacks {', '.join(missing)}: a register has the columns of ACRA's "
-            "public data set"
-        )
+    if missing := ", ".join(name for name in NEEDED if name not in names):
+        why = "a register has the columns of ACRA's public data set"
+        raise RegisterError(f"The first line lacks {missing}: {why}")
     return names
 
 
@@ -225,33 +199,16 @@ DIGITS = 2
 
 @dataclass(frozen=True)
 class Ranked:
-    """The answer of the register.
+    """The answer of the register."""
 
-    Attributes:
-        answer: whether it gave companies, or why not.
-        codes: the SSIC codes that were asked for.
-        found: the companies with their scores, best first.
-        matching: number of companies that were ranked.
-    """
-
-    answer: RegisterAnswer
-    codes: Sequence[str] = ()
-    found: Sequence[Scored] = ()
-    matching: int = 0
+    answer: RegisterAnswer  # whether it gave companies, or why not
+    codes: Sequence[str] = ()  # the SSIC codes that were asked for
+    found: Sequence[Scored] = ()  # the companies with their scores, best first
+    matching: int = 0  # number of companies that were ranked
 
 
-@dataclass
-class _Entry:
-    """A company in the ranking.
-
-    Attributes:
-        quick: its total without its own name, plus what the name says.
-        place: index of its kind of business.
-    """
-
-    row: Row[Any]
-    quick: float
-    place: int
+Known = Mapping[str, Mapping[str, Any]]
+"""What enrichment has found about candidates, by key."""
 
 
 async def rank(
@@ -261,7 +218,7 @@ async def rank(
     *,
     limit: int,
     without: Collection[str] = (),
-    details: Mapping[str, Mapping[str, Any]] | None = None,
+    details: Known | None = None,
     feedback: Mapping[str, float] | None = None,
 ) -> Ranked:
     """Rank all active companies of the ICP's industries, and return the best.
@@ -305,30 +262,18 @@ async def rank(
 
 def _matching(tenant_id: str, codes: Sequence[str]) -> Select[Any]:
     """Select the active companies with a code in one of the industries."""
-
-    def within(code: str) -> list[Any]:
-        prefixes = ssic.prefixes(code)
+    unused = ("address", "postal_code", "updated_at", "status", "entity_type")
+    needed = [column for column in companies.c if column.name not in unused]
+    of_tenant = select(*needed).where(
+        companies.c.tenant_id.in_((SHARED, tenant_id)), companies.c.is_live
+    )
+    asks = []
+    for prefixes in map(ssic.prefixes, codes):
         # A range and not LIKE: every collation sorts digits alike, and the range can use an index.
         low, high = prefixes[0].ljust(5, "0"), prefixes[-1].ljust(5, "9")
-        return [
-            column.between(low, high)
-            for column in (companies.c.primary_ssic, companies.c.secondary_ssic)
-        ]
-
-    needed = [
-        column
-        for column in companies.c
-        if column.name not in ("address", "postal_code", "updated_at", "status", "entity_type")
-    ]
-    asks = [
-        select(*needed).where(
-            companies.c.tenant_id.in_((SHARED, tenant_id)),
-            companies.c.is_live,
-            condition,
-        )
         # Each condition is a query of its own, so that each can use its index.
-        for condition in itertools.chain.from_iterable(map(within, codes))
-    ]
+        for column in (companies.c.primary_ssic, companies.c.secondary_ssic):
+            asks.append(of_tenant.where(column.between(low, high)))
     found = union(*asks).subquery()
     # The tenant's own rows come last.
     return select(found).order_by(found.c.tenant_id, found.c.uen)
@@ -339,114 +284,95 @@ def _best(
     company: Company,
     icp: Icp,
     limit: int,
-    details: Mapping[str, Mapping[str, Any]],
+    details: Known,
     feedback: Mapping[str, float],
 ) -> list[Scored]:
     """Return the best companies with their scores. Blocks."""
     if icp.get("exclusions"):
         is_excluded = excluding(icp)
         rows = [row for row in rows if not is_excluded(_candidate(row))]
-    kinds: dict[tuple[str, ...], int] = {}
-    places = [kinds.setdefault(_kind(row), len(kinds)) for row in rows]
-    examples = [
-        replace(_candidate(row), key="", name="", uen=None) for row in _firsts(rows, places)
+    kinds = _kinds(rows, company, icp)
+    of_row = [kinds[_kind(row)] for row in rows]
+    quick = [
+        (-(kind.total + _said(row, kind.about, icp)),)
+        for row, kind in zip(rows, of_row, strict=True)
     ]
-    plain = [score(each, company, icp) for each in examples]
-    closest = sorted(range(len(examples)), key=lambda at: -plain[at].total)
-    alike = _alike([_activities(examples[at]) for at in closest], company)
-    of_kind = dict(zip(closest, alike, strict=True))
-    totals = [
-        score(each, company, icp, likeness=of_kind[at]).total for at, each in enumerate(examples)
-    ]
-    entries = [
-        _Entry(row, totals[place] + _said(row, examples[place], icp), place)
-        for row, place in zip(rows, places, strict=True)
-    ]
-    wanted = [e for e in entries if (key := f"uen:{e.row.uen}") in feedback or key in details]
     # Industries take turns here as well, so that each one has finalists.
-    queue = _turns(
-        [((-entry.quick,), entry.row.primary_ssic, _age(entry.row)) for entry in entries]
-    )
-    first = [entries[at] for at in queue[: FINALISTS * limit]]
-    finalists = list({entry.row.uen: entry for entry in (*first, *wanted)}.values())
-    found = [_candidate(entry.row) for entry in finalists]
-    found = [replace(each, details=details.get(each.key, {})) for each in found]
-    ratings = likeness.measure(
-        [f"{each.about}. {company_names.plain(each.name)}" for each in found], company
-    )
-    scored = [
+    first = [rows[at] for at in _turns(rows, quick)[: FINALISTS * limit]]
+    wanted = [row for row in rows if (key := f"uen:{row.uen}") in feedback or key in details]
+    finalists = list({row.uen: row for row in (*first, *wanted)}.values())
+    found = [_candidate(row) for row in finalists]
+    told = [f"{each.about}. {plain_name(each.name)}" for each in found]
+    scored = []
+    for row, each, rating in zip(finalists, found, likeness.measure(told, company), strict=True):
+        known = replace(each, details=details.get(each.key, {}))
         # What all companies of the kind do counts as well as what this one's name says.
-        Scored(
-            each,
-            score(
-                each,
-                company,
-                icp,
-                likeness=_higher(of_kind[entry.place], rating),
-                feedback=feedback.get(each.key, 0.0),
-            ),
-        )
-        for entry, each, rating in zip(finalists, found, ratings, strict=True)
-    ]
-    return _in_turns(scored, [_age(entry.row) for entry in finalists])[:limit]
+        alike = _highest(kinds[_kind(row)].likeness, rating)
+        given = feedback.get(each.key, 0.0)
+        scored.append(Scored(known, score(known, company, icp, likeness=alike, feedback=given)))
+    ratings = [(-each.score.total, -each.score.proven) for each in scored]
+    return [scored[at] for at in _turns(finalists, ratings)[:limit]]
 
 
-def _alike(activities: Sequence[list[str]], company: Company) -> list[float | None]:
-    """Rate kinds of business, given as their activities: the second one counts less."""
-    different = list(dict.fromkeys(itertools.chain.from_iterable(activities)))[:ACTIVITIES]
-    ratings = dict(zip(different, likeness.measure(different, company), strict=True))
-    found = []
-    for names in activities:
-        rated = [
-            (ratings.get(name), 1.0 if at == 0 else SECONDARY) for at, name in enumerate(names)
-        ]
-        found.append(max((r * factor for r, factor in rated if r is not None), default=None))
-    return found
+def _turns(rows: Sequence[Row[Any]], ratings: Sequence[tuple[float, ...]]) -> list[int]:
+    """Return the indexes of companies in the order of their ratings, the lowest first.
 
-
-def _activities(candidate: Candidate) -> list[str]:
-    return candidate.about.split("; ") if candidate.about else []
-
-
-def _in_turns(found: Sequence[Scored], ages: Sequence[tuple[str, str]]) -> list[Scored]:
-    """Sort by total, then by evidence, then in turns."""
-    rated = [
-        ((-each.score.total, -each.score.proven), (each.candidate.ssic or [""])[0], age)
-        for each, age in zip(found, ages, strict=True)
-    ]
-    return [found[at] for at in _turns(rated)]
-
-
-def _turns(rated: Sequence[tuple[tuple[float, ...], str, tuple[str, str]]]) -> list[int]:
-    """Return the order of companies, given their ratings (lowest first), codes and ages.
-
-    Of companies with equal ratings, divisions take turns, so that none fills the list alone.
+    Of companies with equal ratings, divisions take turns, so that none fills the list alone. The
+    older one comes first; those without a date come last.
     """
+    ages = [(row.registered_on or "9999", row.uen) for row in rows]
     turns: Counter[tuple[Any, ...]] = Counter()
     keys: list[tuple[Any, ...]] = []
-    for at in sorted(range(len(rated)), key=lambda each: (rated[each][0], rated[each][2])):
-        ratings, code, age = rated[at]
-        level = tuple(round(each, DIGITS) for each in ratings)
-        turns[level, code[:2]] += 1
-        keys.append((level, turns[level, code[:2]], age, at))
+    for at in sorted(range(len(rows)), key=lambda at: (ratings[at], ages[at])):
+        level = tuple(round(each, DIGITS) for each in ratings[at])
+        division = (level, (rows[at].primary_ssic or rows[at].secondary_ssic)[:2])
+        turns[division] += 1
+        keys.append((level, turns[division], ages[at], at))
     return [key[-1] for key in sorted(keys)]
+
+
+class _Kind(NamedTuple):
+    """What the companies of one kind of business have in common."""
+
+    about: str
+    total: float
+    likeness: float | None
+
+
+def _kinds(rows: Sequence[Row[Any]], company: Company, icp: Icp) -> dict[tuple[str, ...], _Kind]:
+    """Rate the kinds of business of companies: without what their own names say."""
+    firsts: dict[tuple[str, ...], Row[Any]] = {}
+    for row in rows:
+        firsts.setdefault(_kind(row), row)
+    examples = {
+        kind: replace(_candidate(row), key="", name="", uen=None) for kind, row in firsts.items()
+    }
+    plain = {kind: score(each, company, icp).total for kind, each in examples.items()}
+    closest = sorted(examples, key=lambda kind: -plain[kind])
+    activities = dict.fromkeys(each for kind in closest for each in _activities(examples[kind]))
+    different = list(activities)[:ACTIVITIES]
+    ratings = dict(zip(different, likeness.measure(different, company), strict=True))
+    found = {}
+    for kind, each in examples.items():
+        # The second activity counts less.
+        rated = [ratings.get(name) for name in _activities(each)]
+        alike = _highest(*rated[:1], *(rating and rating * SECONDARY for rating in rated[1:]))
+        total = score(each, company, icp, likeness=alike).total
+        found[kind] = _Kind(each.about, total, alike)
+    return found
 
 
 def _kind(row: Row[Any]) -> tuple[str, ...]:
     return (row.primary_ssic, row.secondary_ssic, row.primary_activity, row.secondary_activity)
 
 
-def _firsts(rows: Sequence[Row[Any]], places: Sequence[int]) -> list[Row[Any]]:
-    """Return the first company of each kind, in the order of the kinds."""
-    firsts: dict[int, Row[Any]] = {}
-    for row, place in zip(rows, places, strict=True):
-        firsts.setdefault(place, row)
-    return [firsts[place] for place in range(len(firsts))]
+def _activities(candidate: Candidate) -> list[str]:
+    return candidate.about.split("; ") if candidate.about else []
 
 
-def _said(row: Row[Any], of_kind: Candidate, icp: Icp) -> float:
+def _said(row: Row[Any], about: str, icp: Icp) -> float:
     """Rate the keywords and industries that only the company's name says."""
-    name, known = row.name.casefold(), of_kind.about.casefold()
+    name, known = row.name.casefold(), about.casefold()
     wanted = [(word, WEIGHTS["keywords"]) for word in icp["keywords"] if word.strip()]
     wanted += [(word, WEIGHTS["industry"]) for word in icp["industries"]]
     hits = [
@@ -455,13 +381,8 @@ def _said(row: Row[Any], of_kind: Candidate, icp: Icp) -> float:
     return sum(hits) / max(len(wanted), 1)
 
 
-def _higher(one: float | None, other: float | None) -> float | None:
-    return max((each for each in (one, other) if each is not None), default=None)
-
-
-def _age(row: Row[Any]) -> tuple[str, str]:
-    """Return what sorts older companies first; those without a date come last."""
-    return row.registered_on or "9999", row.uen
+def _highest(*ratings: float | None) -> float | None:
+    return max((each for each in ratings if each is not None), default=None)
 
 
 def _candidate(row: Row[Any]) -> Candidate:

@@ -11,34 +11,22 @@ from my_agent.web.fetch import SiteError
 
 @dataclass(frozen=True)
 class Reread:
-    """A company after its websites were read again.
+    """A company after its websites were read again."""
 
-    Attributes:
-        company: the company; a site that could not be read is as before.
-        read: domains that were read.
-        unread: domains that could not be read.
-    """
-
-    company: Company
-    read: Sequence[str]
-    unread: Sequence[str]
+    company: Company  # a site that could not be read is as before
+    read: Sequence[str]  # domains that were read
+    unread: Sequence[str]  # domains that could not be read
 
 
 async def reread(company: Company) -> Reread:
-    """Read all websites of a company again, concurrently.
-
-    Args:
-        company: the stored company.
-    """
+    """Read all websites of a company again, concurrently."""
     old = [company["site"], *company["customers"]]
-    new = await asyncio.gather(*(_read(site) for site in old))
-    site, *customers = [after or before for before, after in zip(old, new, strict=True)]
-    domains = [(before["domain"], after) for before, after in zip(old, new, strict=True)]
-    return Reread(
-        {"site": site, "customers": customers},
-        [domain for domain, after in domains if after is not None],
-        [domain for domain, after in domains if after is None],
-    )
+    read_again = await asyncio.gather(*map(_read, old))
+    new = {each["domain"]: found for each, found in zip(old, read_again, strict=True)}
+    site, *customers = [new[each["domain"]] or each for each in old]
+    read = [domain for domain, found in new.items() if found is not None]
+    unread = [domain for domain, found in new.items() if found is None]
+    return Reread({"site": site, "customers": customers}, read, unread)
 
 
 async def _read(site: Site) -> Site | None:

@@ -4,18 +4,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from my_agent.icp_finder.model import Candidate, Company, Evidence, Icp, Score
+from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Evidence, Icp, Score
 from my_agent.icp_finder.search import ssic
-
-WEIGHTS = {
-    "industry": 0.35,
-    "keywords": 0.2,
-    "customers": 0.15,
-    "region": 0.15,
-    "size": 0.1,
-    "website": 0.05,
-}
-"""Weight of each feature; the sum is 1. The features of unset criteria leave the sum."""
+from my_agent.icp_finder.texts import words
 
 # The most that a user's feedback adds or takes away.
 FEEDBACK = 0.3
@@ -23,10 +14,8 @@ FEEDBACK = 0.3
 UNKNOWN = 0.5
 # Fit of a company whose secondary activity matches.
 SECONDARY = 0.7
-# Fit of a company whose industry has the first digits in common with a wanted one, by their number.
+# Fit of a company whose industry has that many first digits in common with a wanted one, most first.
 RELATED = {4: 0.7, 3: 0.6, 2: 0.5}
-# Words up to this length are ignored in comparisons.
-SHORT_WORD = 3
 # Number of words shared with a customer's site that counts as a full match.
 FULL_OVERLAP = 12
 # A likeness from here on is evidence.
@@ -34,17 +23,11 @@ ALIKE = 0.5
 
 
 class Fit(NamedTuple):
-    """The fit of a candidate in one feature.
+    """The fit of a candidate in one feature."""
 
-    Attributes:
-        value: from 0 to 1.
-        found: what speaks for it, in words; empty without evidence.
-        source: where that was found.
-    """
-
-    value: float
-    found: str = ""
-    source: str = ""
+    value: float  # from 0 to 1
+    found: str = ""  # what speaks for it, in words; empty without evidence
+    source: str = ""  # where that was found
 
 
 def score(
@@ -64,9 +47,9 @@ def score(
         candidate: the candidate.
         company: the tenant's company; candidates should resemble its customers.
         icp: the ideal customer profile.
-        likeness: how much the candidate does what a customer does, from 0 to 1, as `likeness` has
-            measured it; None: the words that their texts share decide.
-        feedback: what the users think of the candidate, from -1 (rejected) to 1 (wanted).
+        likeness: how much it does what a customer does, from 0 to 1, as `likeness` has measured it;
+            None: the words that their texts share decide.
+        feedback: what the users think of it, from -1 (rejected) to 1 (wanted).
     """
     found = fits(candidate, company, icp, likeness=likeness)
     weight = sum(WEIGHTS[name] for name in found)
@@ -82,24 +65,16 @@ def score(
 
 
 def with_feedback(found: Score, feedback: float) -> Score:
-    """Return a score with this feedback in place of the one that it may have.
-
-    Args:
-        found: the score.
-        feedback: what the users think of the candidate, from -1 (rejected) to 1 (wanted); 0: nothing.
-    """
+    """Return a score with this feedback, from -1 to 1, in place of the one that it may have."""
     parts = {name: part for name, part in found.parts.items() if name != "feedback"}
     evidence = tuple(each for each in found.evidence if each["part"] != "feedback")
     total = sum(parts.values())
     if feedback:
         # Bounded, so that the total stays between 0 and 1.
         parts["feedback"] = round(min(max(FEEDBACK * feedback, -total), 1 - total), 4)
-        evidence = (*evidence, Evidence(part="feedback", found=_wish(feedback), source="feedback"))
+        wish = "your team wants such a company" if feedback > 0 else "your team rejected it"
+        evidence = (*evidence, Evidence(part="feedback", found=wish, source="feedback"))
     return Score(round(sum(parts.values()), 4), parts, evidence, found.proven)
-
-
-def _wish(feedback: float) -> str:
-    return "your team wants such a company" if feedback > 0 else "your team rejected it"
 
 
 def fits(
@@ -110,54 +85,45 @@ def fits(
     The website counts always: a company without one cannot be enriched. Customers count if one of
     their sites has been read.
     """
-    wanted: dict[str, tuple[bool, Callable[[], Fit]]] = {
-        "industry": (bool(icp["industries"]), lambda: _industry(candidate, icp["industries"])),
-        "keywords": (bool(icp["keywords"]), lambda: _keywords(candidate, icp["keywords"])),
-        "customers": (
-            any(site["about"] for site in company["customers"]),
-            lambda: _likeness(candidate, company, likeness),
-        ),
-        "region": (bool(icp["regions"]), lambda: _region(candidate, icp["regions"])),
-        "size": (bool(icp["sizes"]), lambda: _size(candidate, icp["sizes"])),
-        "website": (True, lambda: _website(candidate)),
-    }
-    return {name: fit() for name, (is_wanted, fit) in wanted.items() if is_wanted}
+    found = {}
+    if icp["industries"]:
+        found["industry"] = _industry(candidate, icp["industries"])
+    if icp["keywords"]:
+        found["keywords"] = _said(candidate, icp["keywords"])
+    if any(site["about"] for site in company["customers"]):
+        found["customers"] = _likeness(candidate, company, likeness)
+    if icp["regions"]:
+        found["region"] = _region(candidate, icp["regions"])
+    if icp["sizes"]:
+        found["size"] = _size(candidate, icp["sizes"])
+    site = candidate.site
+    found["website"] = Fit(1.0, site, _origin(candidate)) if site else Fit(0.0)
+    return found
 
 
 def excluding(icp: Icp) -> Callable[[Candidate], bool]:
-    """Return whether the profile excludes a candidate: by its main activity, its region or its name."""
+    """Return whether the profile excludes a candidate: by main activity, region, name or domain."""
     named = icp.get("exclusions", [])
+    if not named:
+        return lambda _: False
     codes, regions = ssic.codes(named), {each.casefold() for each in named}
     forms = "|".join(re.escape(each.removesuffix("s")) for each in named)
     said = re.compile(rf"\b(?:{forms})(?:s|es)?\b", re.IGNORECASE)
 
     def is_excluded(candidate: Candidate) -> bool:
-        if not named:
-            return False
         own = list(candidate.ssic[:1])
         if not own:
             # A page of the web names no code: what it says first counts.
-            own = ssic.codes(
-                ssic.industries_in(f"{candidate.name}. {candidate.about[:300]}", limit=1)
-            )
+            told = f"{candidate.name}. {candidate.about[:300]}"
+            own = ssic.codes(ssic.industries_in(told, limit=1))
         return (
             any(ssic.covers(code, own) for code in codes)
             or candidate.region.casefold() in regions
+            or candidate.key.removeprefix("domain:") in regions
             or said.search(f"{candidate.name} {candidate.industry}") is not None
         )
 
     return is_excluded
-
-
-def text_of(candidate: Candidate) -> str:
-    """Join all known texts about a candidate."""
-    known = (candidate.name, candidate.industry, candidate.about, candidate.details.get("about"))
-    return " ".join(str(each) for each in known if each)
-
-
-def website_of(candidate: Candidate) -> str | None:
-    """Return the candidate's website, or the one that enrichment has found."""
-    return candidate.website or candidate.details.get("website")
 
 
 def _origin(candidate: Candidate) -> str:
@@ -169,63 +135,17 @@ def _where(candidate: Candidate, holds: Callable[[str], bool]) -> str:
     read = str(candidate.details.get("about") or "")
     listed = f"{candidate.name} {candidate.industry} {candidate.about}"
     if read and holds(read) and not holds(listed):
-        return website_of(candidate) or "website"
+        return _read_from(candidate)
     return _origin(candidate)
 
 
-def _industry(candidate: Candidate, wanted: list[str]) -> Fit:
-    """Rate the industry: the deeper the common code, and the surer the meaning, the better."""
-    known, source, told = list(candidate.ssic), _origin(candidate), ""
-    if not known:
-        known = ssic.codes([candidate.industry]) if candidate.industry else []
-        told = candidate.industry
-    if not known:
-        known = ssic.codes(ssic.industries_in(text_of(candidate)))
-    text = text_of(candidate)
-    shared = _share(wanted, text)
-    if not known:
-        return Fit(max(UNKNOWN / 2, shared), *_named(candidate, wanted, shared))
-    best, code = max((_depth(asked, known) for asked in wanted), default=(0.0, ""))
-    if shared > best:
-        return Fit(shared, *_named(candidate, wanted, shared))
-    what = f"SSIC {code} {ssic.title(code)}" if candidate.ssic else told or ssic.title(code)
-    return Fit(best, what if best > 0 else "", source if best > 0 else "")
+def _read_from(candidate: Candidate) -> str:
+    return candidate.site or "website"
 
 
-def _named(candidate: Candidate, wanted: list[str], share: float) -> tuple[str, str]:
-    said = [each for each in wanted if _contains(text_of(candidate), each)] if share else []
-    if not said:
-        return "", ""
-    return ", ".join(said), _where(candidate, lambda text: _contains(text, said[0]))
-
-
-def _depth(asked: str, known: list[str]) -> tuple[float, str]:
-    """Return the fit of a company's codes for a wanted industry, and the code that fits best."""
-    matches = ssic.find(asked)
-    best = matches[0].score if matches else 1.0
-    rated = [(0.0, known[0])]
-    for match in matches:
-        if match.score < best - ssic.MAX_GAP:
-            continue
-        sure = match.score / best
-        for at, code in enumerate(known):
-            main = 1.0 if at == 0 else SECONDARY
-            rated.append((round(main * sure * _common(match.code, code), 4), code))
-    return max(rated, key=lambda each: each[0])
-
-
-def _common(wanted: str, code: str) -> float:
-    """Rate how close a company's code is to a wanted one: 1 if the wanted one covers it."""
-    if ssic.covers(wanted, [code]):
-        return 1.0
-    if wanted.isalpha():
-        return 0.0
-    same = next((n for n in range(min(len(wanted), len(code)), 1, -1) if wanted[:n] == code[:n]), 0)
-    return RELATED.get(min(same, 4), 0.0)
-
-
-def _keywords(candidate: Candidate, wanted: list[str]) -> Fit:
-    text = text_of(candidate)
+def _said(candidate: Candidate, wanted: list[str]) -> Fit:
+    """Rate the share of phrases that the texts about a candidate contain."""
+    text = candidate.text
     said = [each for each in wanted if each.strip() and _contains(text, each)]
     if not said:
         return Fit(0.0)
@@ -233,10 +153,52 @@ def _keywords(candidate: Candidate, wanted: list[str]) -> Fit:
     return Fit(len(said) / len(wanted), ", ".join(said), source)
 
 
+def _industry(candidate: Candidate, wanted: list[str]) -> Fit:
+    """Rate the industry: the deeper the common code, and the surer the meaning, the better."""
+    known, told = list(candidate.ssic), ""
+    if not known:
+        known = ssic.codes([candidate.industry]) if candidate.industry else []
+        told = candidate.industry
+    if not known:
+        known = ssic.codes(ssic.industries_in(candidate.text))
+    said = _said(candidate, wanted)
+    if not known:
+        return said._replace(value=max(UNKNOWN / 2, said.value))
+    best, code = max(_depth(asked, known) for asked in wanted)
+    if said.value > best:
+        return said
+    if not best:
+        return Fit(0.0)
+    what = f"SSIC {code} {ssic.title(code)}" if candidate.ssic else told or ssic.title(code)
+    return Fit(best, what, _origin(candidate))
+
+
+def _depth(asked: str, known: list[str]) -> tuple[float, str]:
+    """Return the fit of a company's codes for a wanted industry, and the code that fits best."""
+    matches = ssic.find(asked)
+    rated = [(0.0, known[0])]
+    for match in matches:
+        if match.score >= matches[0].score - ssic.MAX_GAP:
+            sure = match.score / matches[0].score
+            for code, main in zip(known, (1.0, *[SECONDARY] * len(known)), strict=False):
+                rated.append((round(main * sure * _common(match.code, code), 4), code))
+    return max(rated, key=lambda each: each[0])
+
+
+def _common(wanted: str, code: str) -> float:
+    """Rate how close a company's code is to a wanted one: 1 if the wanted one covers it."""
+    if ssic.covers(wanted, [code]):
+        return 1.0
+    same = (
+        digits for digits in RELATED if len(wanted) >= digits and wanted[:digits] == code[:digits]
+    )
+    return RELATED.get(next(same, 0), 0.0)
+
+
 def _likeness(candidate: Candidate, company: Company, measured: float | None) -> Fit:
     """Rate how much a candidate is like a customer: by what both do, and by the words they share."""
     site_words = [words(f"{site['name']} {site['about']}") for site in company["customers"]]
-    own = words(text_of(candidate))
+    own = words(candidate.text)
     shared = max(site_words, key=lambda each: len(own & each), default=set())
     overlap = min(1.0, len(own & shared) / FULL_OVERLAP)
     value = overlap if measured is None else max(overlap, measured)
@@ -250,65 +212,37 @@ def _likeness(candidate: Candidate, company: Company, measured: float | None) ->
 def _region(candidate: Candidate, wanted: list[str]) -> Fit:
     found, source = candidate.region, _origin(candidate)
     if not found and candidate.details.get("region"):
-        found, source = str(candidate.details["region"]), website_of(candidate) or "website"
+        found, source = str(candidate.details["region"]), _read_from(candidate)
     if not found:
-        text = text_of(candidate)
-        said = [each for each in wanted if _contains(text, each)]
+        said = [each for each in wanted if _contains(candidate.text, each)]
         if not said:
             return Fit(UNKNOWN)
         return Fit(1.0, said[0], _where(candidate, lambda text: _contains(text, said[0])))
     # Candidates of the register are in Singapore. They also match wider regions that contain it.
-    fit = _any([*wanted, *(["Singapore"] if around_singapore(wanted) else [])], found)
-    return Fit(fit, found if fit else "", source if fit else "")
+    fitting = [*wanted, *(["Singapore"] if around_singapore(wanted) else [])]
+    if any(_contains(found, each) for each in fitting):
+        return Fit(1.0, found, source)
+    return Fit(0.0)
 
 
 def _size(candidate: Candidate, wanted: list[str]) -> Fit:
     size = candidate.details.get("size")
     if size is None:
         return Fit(UNKNOWN)
-    fits = size in wanted
-    source = website_of(candidate) or "website"
-    return Fit(float(fits), f"{size} people" if fits else "", source if fits else "")
+    return Fit(1.0, f"{size} people", _read_from(candidate)) if size in wanted else Fit(0.0)
 
 
-def _website(candidate: Candidate) -> Fit:
-    site = website_of(candidate)
-    return Fit(1.0, site, _origin(candidate)) if site else Fit(0.0)
-
-
-AROUND_SINGAPORE = frozenset(
-    (
-        *(
-            "singapore",
-            "sg",
-            "asean",
-            "southeast asia",
-            "south east asia",
-            "south-east asia",
-            "sea",
-        ),
-        *("asia", "asia pacific", "asia-pacific", "apac", "global", "worldwide", "international"),
-    )
-)
+# fmt: off
+AROUND_SINGAPORE = frozenset((
+    "singapore", "sg", "asean", "southeast asia", "south east asia", "south-east asia", "sea",
+    "asia", "asia pacific", "asia-pacific", "apac", "global", "worldwide", "international",
+))
+# fmt: on
 
 
 def around_singapore(regions: Iterable[str]) -> bool:
     """Return whether one of the regions contains Singapore."""
     return any(" ".join(each.casefold().split()) in AROUND_SINGAPORE for each in regions)
-
-
-def words(text: str) -> set[str]:
-    """Return the longer words of a text, case-folded."""
-    return {word for word in re.findall(r"\w+", text.casefold()) if len(word) > SHORT_WORD}
-
-
-def _any(wanted: list[str], text: str) -> float:
-    return 1.0 if any(_contains(text, each) for each in wanted) else 0.0
-
-
-def _share(wanted: list[str], text: str) -> float:
-    """Return the share of phrases that a text contains."""
-    return sum(_contains(text, each) for each in wanted) / len(wanted) if wanted else 0.0
 
 
 def _contains(text: str, phrase: str) -> bool:

@@ -7,14 +7,21 @@ candidates stay, and the outcome says why there is no new version.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from my_agent.icp_finder.model import Candidate, Company, Icp, Scored, Sources, Version
+from my_agent.icp_finder.model import (
+    Candidate,
+    Company,
+    DiscoveryKey,
+    Icp,
+    Scored,
+    Sources,
+    Version,
+)
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.search import likeness, register
 from my_agent.icp_finder.search.discovery import discover
-from my_agent.icp_finder.search.scoring import excluding, score, text_of, with_feedback
+from my_agent.icp_finder.search.scoring import excluding, score, with_feedback
 from my_agent.icp_finder.settings import IcpSettings
 
 # The most candidates that a discovery has; settings allow 1100.
@@ -23,21 +30,13 @@ MOST = 2000
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a search.
+    """The outcome of a search."""
 
-    Attributes:
-        sources: what web and register answered.
-        codes: the SSIC codes that the register was asked for.
-        version: the new version; None if nothing was found, and nothing has changed.
-        kept: number of candidates that are stored for the profile.
-        added: number of candidates that the register gave.
-    """
-
-    sources: Sources
-    codes: Sequence[str]
-    version: Version | None
-    kept: int
-    added: int
+    sources: Sources  # what web and register answered
+    codes: Sequence[str]  # the SSIC codes that the register was asked for
+    version: Version | None  # None if nothing was found, and nothing has changed
+    kept: int  # number of candidates that are stored for the profile
+    added: int  # number of candidates that the register gave
 
 
 async def search(
@@ -60,9 +59,10 @@ async def search(
         feedback: what the users think of companies, from -1 to 1, by the key of the candidate.
     """
     settings, feedback = IcpSettings.from_environment(), feedback or {}
-    of = basis(company, icp)
+    asked = basis(company, icp)
+    of = DiscoveryKey(tenant_id, rule_name, icp_hash(asked))
     web = await discover(company, icp, limit=settings.wanted)
-    found = await scored(tenant_id, web.candidates, company, icp, feedback)
+    found = await _scored(tenant_id, web.candidates, company, icp, feedback)
     given = register.Ranked("not_asked")
     if len(found) < settings.run_now_limit:
         given = await register.rank(
@@ -70,21 +70,34 @@ async def search(
             company,
             icp,
             limit=settings.wanted - len(found),
-            details=await _known_of_register(tenant_id, rule_name, icp_hash(of)),
+            details=await _known_of_register(of),
             feedback=feedback,
         )
     sources: Sources = {"web": web.answer, "register": given.answer}
-    everything = [*found, *given.found]
-    version = None
+    everything, version = [*found, *given.found], None
     if everything:
-        version = await store.save_discovery(
-            tenant_id, rule_name, icp_hash(of), of, everything, sources=sources
-        )
-    kept = await store.count_candidates(tenant_id, rule_name, icp_hash(of))
+        version = await store.save_discovery(*of, asked, everything, sources=sources)
+    kept = await store.count_candidates(*of)
     return Outcome(sources, given.codes, version, kept, len(given.found))
 
 
-async def scored(
+async def apply_feedback(
+    tenant_id: str, rule_name: str, icp_hash: str, feedback: Mapping[str, float]
+) -> None:
+    """Let feedback move the stored candidates of a discovery, without a search.
+
+    Candidates without an entry lose the feedback that they had.
+    """
+    of = DiscoveryKey(tenant_id, rule_name, icp_hash)
+    changed = []
+    for each in await store.best_candidates(*of, limit=MOST):
+        new = with_feedback(each.score, feedback.get(each.candidate.key, 0.0))
+        if new != each.score:
+            changed.append(Scored(each.candidate, new))
+    await store.add_candidates(*of, changed)
+
+
+async def _scored(
     tenant_id: str,
     candidates: Sequence[Candidate],
     company: Company,
@@ -94,13 +107,6 @@ async def scored(
     """Score candidates, with what enrichment has found about them in earlier searches.
 
     What the profile excludes is left out.
-
-    Args:
-        tenant_id: the tenant.
-        candidates: the candidates.
-        company: the tenant's company.
-        icp: the ideal customer profile.
-        feedback: what the users think of companies, from -1 to 1, by key.
     """
     is_excluded = await asyncio.to_thread(excluding, icp)
     wanted = [each for each in candidates if not is_excluded(each)]
@@ -111,43 +117,19 @@ async def scored(
 
     def rate() -> list[Scored]:
         # In a thread, because many of them take a while.
-        ratings = likeness.measure([text_of(each) for each in known], company)
-        return [
-            Scored(
-                each,
-                score(each, company, icp, likeness=rating, feedback=feedback.get(each.key, 0.0)),
-            )
-            for each, rating in zip(known, ratings, strict=True)
-        ]
+        found = []
+        for each, alike in zip(
+            known, likeness.measure([each.text for each in known], company), strict=True
+        ):
+            said = feedback.get(each.key, 0.0)
+            found.append(Scored(each, score(each, company, icp, likeness=alike, feedback=said)))
+        return found
 
     return await asyncio.to_thread(rate)
 
 
-async def apply_feedback(
-    tenant_id: str, rule_name: str, icp_hash: str, feedback: Mapping[str, float]
-) -> None:
-    """Let feedback move the stored candidates of a discovery, without a search.
-
-    Args:
-        tenant_id: the tenant.
-        rule_name: the rule of the candidates.
-        icp_hash: hash of the ICP.
-        feedback: what the users think of companies, from -1 to 1, by key; those without an entry
-            lose the feedback that they had.
-    """
-    found = await store.best_candidates(tenant_id, rule_name, icp_hash, limit=MOST)
-    moved = [
-        Scored(each.candidate, with_feedback(each.score, feedback.get(each.candidate.key, 0.0)))
-        for each in found
-    ]
-    changed = [new for new, old in zip(moved, found, strict=True) if new.score != old.score]
-    await store.add_candidates(tenant_id, rule_name, icp_hash, changed)
-
-
-async def _known_of_register(
-    tenant_id: str, rule_name: str, of: str
-) -> Mapping[str, Mapping[str, Any]]:
+async def _known_of_register(of: DiscoveryKey) -> register.Known:
     """Return what is known of the register's companies that an earlier search has found."""
-    best = await store.best_candidates(tenant_id, rule_name, of, limit=MOST)
+    best = await store.best_candidates(*of, limit=MOST)
     keys = [each.candidate.key for each in best if each.candidate.source == "register"]
-    return await store.known_details(tenant_id, keys)
+    return await store.known_details(of.tenant_id, keys)

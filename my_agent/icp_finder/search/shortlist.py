@@ -3,73 +3,36 @@
 A candidate's number is its place in the list that the user saw last, also while the order changes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Scored
 from my_agent.icp_finder.records.feedback import Feedback
-from my_agent.icp_finder.search import scoring
 from my_agent.web.websites import readable
 
 # Most candidates of a discovery that a conversation is about, and of one page.
 MOST, PAGE = 1000, 10
 
-_CRITERIA = {
-    "industry": "industry",
-    "keywords": "keywords",
-    "customers": "likeness to your customers",
-    "region": "region",
-    "size": "size",
-    "website": "website",
-}
 # Fits that a filter understands besides plain words.
 _WITH = {"website", "websites", "a website"}
 
 
-def by_number(numbers: Iterable[int], view: Sequence[str], found: Sequence[Scored]) -> list[Scored]:
-    """Return the candidates with these numbers in the list that the user saw.
+def filtered(words: str, found: Sequence[Scored]) -> list[Scored]:
+    """Return the candidates whose data contain each of the words, such as `Johor`.
 
-    Args:
-        numbers: from 1.
-        view: keys of the candidates, as they were numbered.
-        found: all candidates.
-    """
-    known = {each.candidate.key: each for each in found}
-    keys = [view[number - 1] for number in numbers if 0 < number <= len(view)]
-    return [known[key] for key in keys if key in known]
-
-
-def by_name(name: str, found: Sequence[Scored]) -> list[Scored]:
-    """Return the candidates with a name or domain; the closest first."""
-    wanted = name.casefold().strip()
-    if not wanted:
-        return []
-    exact = [each for each in found if wanted in (_name(each), domain_of(each))]
-    return exact or [each for each in found if wanted in _name(each)]
-
-
-def filtered(words: str, found: Sequence[Scored], regions: Iterable[str] = ()) -> list[Scored]:
-    """Return the candidates whose data contain each of the words, or a website if that is asked.
-
-    Args:
-        words: such as `Johor` or `a website`.
-        found: the candidates.
-        regions: not used to filter; regions of the profile are shown with each candidate.
+    `a website` gives those that have one.
     """
     wanted = words.casefold().strip(" .?!")
     if wanted in _WITH:
-        return [each for each in found if scoring.website_of(each.candidate)]
+        return [each for each in found if each.candidate.site]
     asked = [word for word in wanted.replace(",", " ").split() if word not in ("and", "or", "the")]
     return [each for each in found if all(word in _text(each) for word in asked)]
 
 
 def listed(found: Sequence[Scored], start: int, said: Mapping[str, Feedback]) -> str:
-    """Return a page of the list, numbered from `start` + 1.
+    """Return a page of the list, which is in order, after its first `start` candidates.
 
-    Args:
-        found: the candidates in the order of the list.
-        start: number of candidates before the page.
-        said: feedback, by key.
+    Each is numbered, and marked with its feedback, given by key.
     """
     lines = []
     for at, each in enumerate(found[start : start + PAGE], start + 1):
@@ -82,16 +45,13 @@ def listed(found: Sequence[Scored], start: int, said: Mapping[str, Feedback]) ->
 def explained(scored: Scored, place: int, said: Mapping[str, Feedback]) -> str:
     """Explain a candidate: each criterion with its points, its evidence and where that comes from.
 
-    Args:
-        scored: the candidate.
-        place: its number in the list; 0: it is not in the list.
-        said: feedback, by key.
+    Its place is its number in the list; 0: it is not in the list. Feedback is given by key.
     """
     candidate = scored.candidate
     lead = f"{place}. {candidate.name}" if place else candidate.name
     lines = [f"{lead}: {scored.score.total:.0%}. {_origin(scored)}"]
     for name, points in sorted(scored.score.parts.items(), key=lambda part: -part[1]):
-        label = _CRITERIA.get(name, name.replace("_", " "))
+        label = "likeness to your customers" if name == "customers" else name
         lines.append(f"- {label}: {points:.0%}: {_evidence(name, scored)}")
     lines += _details(scored)
     if (own := said.get(candidate.key)) is not None:
@@ -102,17 +62,13 @@ def explained(scored: Scored, place: int, said: Mapping[str, Feedback]) -> str:
 
 def domain_of(scored: Scored) -> str:
     """Return the domain of a candidate; empty if it has none."""
-    key = scored.candidate.key
-    return key.removeprefix("domain:") if key.startswith("domain:") else ""
-
-
-def _name(scored: Scored) -> str:
-    return scored.candidate.name.casefold()
+    kind, _, domain = scored.candidate.key.partition(":")
+    return domain if kind == "domain" else ""
 
 
 def _text(scored: Scored) -> str:
     candidate = scored.candidate
-    parts = (scoring.text_of(candidate), candidate.region, candidate.website, candidate.source)
+    parts = (candidate.text, candidate.region, candidate.website, candidate.source)
     size = candidate.details.get("size")
     return " ".join(str(each) for each in (*parts, size) if each).casefold()
 

@@ -12,9 +12,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 # Scores of the ways of matching. A score below MINIMUM is a coincidence.
 WHOLE, PHRASE, WORD, PART = 1.0, 0.72, 0.58, 0.75
@@ -24,7 +24,7 @@ COVERED, TRADE = 0.25, 0.1
 # Likeness of two phrases from which they are the same words in another order.
 SAME = 0.95
 # Sections are so wide that one of their words says little about a longer text.
-WIDE = 0.8
+WIDE = 0.168
 # Weight of the words behind `for` or `in`: they name the customers or the place.
 BEHIND = 0.3
 # Matches whose score is further than this below the best one are ignored.
@@ -39,61 +39,34 @@ _FILLERS = frozenset(
     ("a", "an", "and", "as", "at", "by", "for", "in", "it", "of", "on", "or", "other", "the", "to")
 )
 # Words that say nothing about an industry, as stems.
-_GENERIC = frozenset(
-    (
-        "compan",
-        "firm",
-        "provid",
-        "busines",
-        "group",
-        "operat",
-        "startup",
-        "brand",
-        "chain",
-        "centr",
-        "center",
-        "servic",
-        "practic",
-        "professional",
-        "specialist",
-        "vendor",
-        "leading",
-        "their",
-        "own",
-        "that",
-        "mak",
-        "maker",
-        "factor",
-        "supplier",
-        "suppl",
-        "house",
-        "solution",
-        "product",
-        "local",
-        "small",
-        "large",
-    )
-)
+# fmt: off
+_GENERIC = frozenset((
+    "compan", "firm", "provid", "busines", "group", "operat", "startup", "brand", "chain", "centr",
+    "center", "servic", "practic", "professional", "specialist", "vendor", "leading", "their",
+    "own", "that", "mak", "maker", "factor", "supplier", "suppl", "house", "solution", "product",
+    "local", "small", "large",
+))
+# fmt: on
 # Words that name a trade, as stems, and the codes of that trade: who makes a thing is in another
 # industry than who sells it.
-_TRADES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
-    (
-        frozenset(("manufactur", "maker", "mak", "produc", "factor", "plant", "mill", "fabricat")),
-        tuple(f"{each:02}" for each in (1, 3, *range(10, 34))),
-    ),
-    (frozenset(("distribut", "wholesal", "import", "export", "trad")), ("46",)),
-    (
-        frozenset(("retail", "shop", "stor", "dealer", "dealership", "boutiqu", "sell")),
-        ("45", "47"),
-    ),
-    (frozenset(("repair", "maintenanc", "mro")), ("33", "45", "95")),
-    (frozenset(("software", "softwar", "app", "platform")), ("582", "62")),
-    (frozenset(("trucking", "truck", "haul", "transport", "carrier")), ("49", "50", "51")),
-    (frozenset(("hir", "rental", "leas")), ("77",)),
-    (frozenset(("contract", "install")), ("43",)),
-    (frozenset(("clinic", "doctor", "therap")), ("86",)),
-    (frozenset(("farm", "grow", "breed")), ("01", "03")),
-    (frozenset(("adviser", "advisor", "consult")), ("69", "70", "71", "74", "62", "66")),
+_TRADES = tuple(
+    (frozenset(stems.split()), tuple(codes.split()))
+    for stems, codes in (
+        (
+            "manufactur maker mak produc factor plant mill fabricat",
+            "01 03 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33",
+        ),
+        ("distribut wholesal import export trad", "46"),
+        ("retail shop stor dealer dealership boutiqu sell", "45 47"),
+        ("repair maintenanc mro", "33 45 95"),
+        ("software softwar app platform", "582 62"),
+        ("trucking truck haul transport carrier", "49 50 51"),
+        ("hir rental leas", "77"),
+        ("contract install", "43"),
+        ("clinic doctor therap", "86"),
+        ("farm grow breed", "01 03"),
+        ("adviser advisor consult", "69 70 71 74 62 66"),
+    )
 )
 # Words that stand before the customers or the place of a business.
 _BEHIND = frozenset(("for", "in", "to", "under", "near", "from", "that", "with"))
@@ -103,50 +76,41 @@ _ENDINGS = re.compile(
 # Shorter stems are too ambiguous.
 STEM = 3
 _CODE = re.compile(r"[A-U]|[0-9]{2,5}")
-_SECTIONS = (
-    *((range(1, 4), "A"), (range(5, 10), "B"), (range(10, 34), "C"), (range(35, 36), "D")),
-    *((range(36, 40), "E"), (range(41, 44), "F"), (range(45, 48), "G"), (range(49, 54), "H")),
-    *((range(55, 57), "I"), (range(58, 64), "J"), (range(64, 67), "K"), (range(68, 69), "L")),
-    *((range(69, 76), "M"), (range(77, 83), "N"), (range(84, 85), "O"), (range(85, 86), "P")),
-    *((range(86, 89), "Q"), (range(90, 94), "R"), (range(94, 97), "S"), (range(97, 99), "T")),
-    (range(99, 100), "U"),
-)
+# First and last division of each section.
+_RANGES = """A 1 3, B 5 9, C 10 33, D 35 35, E 36 39, F 41 43, G 45 47, H 49 53, I 55 56,
+    J 58 63, K 64 66, L 68 68, M 69 75, N 77 82, O 84 84, P 85 85, Q 86 88, R 90 93, S 94 96,
+    T 97 98, U 99 99"""
+_DIVISIONS = {
+    letter: tuple(f"{each:02}" for each in range(int(first), int(last) + 1))
+    for letter, first, last in map(str.split, _RANGES.split(","))
+}
 
 Words = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Industry:
-    """An entry of the classification.
+class Phrase(NamedTuple):
+    """A title or a synonym: its words, normalized for comparison, their stems, and as written."""
 
-    Attributes:
-        code: a section's letter, or two to five digits.
-        title: its name.
-        phrases: title and synonyms, each normalized for comparison and as written.
-        stems: the phrases as stems, in the same order.
-    """
+    words: Words
+    stems: Words
+    written: str
 
-    code: str
+
+class Industry(NamedTuple):
+    """An entry of the classification."""
+
+    code: str  # a section's letter, or two to five digits
     title: str
-    phrases: tuple[tuple[Words, str], ...]
-    stems: tuple[Words, ...]
+    phrases: tuple[Phrase, ...]  # title and synonyms
 
 
-@dataclass(frozen=True)
-class Match:
-    """An industry that a text may mean.
+class Match(NamedTuple):
+    """An industry that a text may mean."""
 
-    Attributes:
-        code: its code; covers every code that begins with it.
-        title: its name.
-        score: confidence, up to 1.
-        because: the matching phrase.
-    """
-
-    code: str
+    code: str  # covers every code that begins with it
     title: str
-    score: float
-    because: str
+    score: float  # confidence, up to 1
+    because: str  # the matching phrase
 
 
 def find(text: str, limit: int = 3) -> list[Match]:
@@ -155,11 +119,8 @@ def find(text: str, limit: int = 3) -> list[Match]:
     A text equal to a phrase scores highest. A text that contains a phrase scores higher the more of
     the text the phrase covers. A text that only shares words with a phrase scores lowest. Rare words
     count more than common ones, words behind `for` or `in` count less, and an industry of the trade
-    that the text names is preferred. Of two equal scores, the narrower industry comes first.
-
-    Args:
-        text: such as `SaaS for restaurants`, or a code.
-        limit: maximum number of matches.
+    that the text names is preferred. Of two equal scores, the narrower industry comes first. The
+    text may also be a code.
     """
     code = text.strip().upper()
     if _CODE.fullmatch(code):
@@ -168,12 +129,7 @@ def find(text: str, limit: int = 3) -> list[Match]:
 
 
 def codes(texts: Sequence[str], limit: int = 8) -> list[str]:
-    """Return the codes of the industries that several texts mean, each once, best first.
-
-    Args:
-        texts: names of industries.
-        limit: maximum number of codes.
-    """
+    """Return the codes of the industries that several names mean, each once, best first."""
     best: dict[str, float] = {}
     for found in map(find, texts):
         for match in found:
@@ -183,17 +139,12 @@ def codes(texts: Sequence[str], limit: int = 8) -> list[str]:
 
 
 def industries_in(text: str, *, limit: int = 3) -> list[str]:
-    """Return the titles of the divisions that a longer text is about; none if unclear.
-
-    Args:
-        text: such as the text of a website.
-        limit: maximum number of titles.
-    """
-    phrase_counts = _phrases_of(_words(text))
+    """Return the titles of the divisions that a text such as a website is about; none if unclear."""
+    counts = _phrases_of(_words(text))
     points: Counter[str] = Counter()
     for entry in industries():
-        for phrase, _ in set(entry.phrases) if not entry.code.isalpha() else ():
-            points[entry.code[:2]] += len(phrase) * min(phrase_counts[phrase], REPETITIONS)
+        for phrase in set(entry.phrases) if not entry.code.isalpha() else ():
+            points[entry.code[:2]] += len(phrase.words) * min(counts[phrase.words], REPETITIONS)
     threshold = max(MIN_POINTS, max(points.values(), default=0) / 2)
     ranked = sorted(points, key=lambda code: (-points[code], code))
     return [title(code) for code in ranked if points[code] >= threshold][:limit]
@@ -201,9 +152,7 @@ def industries_in(text: str, *, limit: int = 3) -> list[str]:
 
 def prefixes(code: str) -> tuple[str, ...]:
     """Return the first digits of the codes of companies in this industry."""
-    if not code.isalpha():
-        return (code,)
-    return tuple(f"{each:02}" for span, letter in _SECTIONS if letter == code for each in span)
+    return _DIVISIONS.get(code, ()) if code.isalpha() else (code,)
 
 
 def covers(code: str, ssic: Iterable[str]) -> bool:
@@ -216,7 +165,7 @@ def lineage(code: str) -> list[Industry]:
     table = _by_code()
     if not _CODE.fullmatch(code) or code.isalpha():
         return [table[code]] if code in table else []
-    section = [letter for span, letter in _SECTIONS if int(code[:2]) in span]
+    section = [letter for letter, divisions in _DIVISIONS.items() if code[:2] in divisions]
     digits = [code[:length] for length in range(2, len(code) + 1)]
     return [table[each] for each in (*section, *digits) if each in table]
 
@@ -246,11 +195,13 @@ def industries() -> tuple[Industry, ...]:
         Industry(
             row["code"],
             row["title"],
-            tuple((_words(each), each) for each in phrases),
-            tuple(_stems(_words(each)) for each in phrases),
+            tuple(
+                Phrase(words, _stems(words), each)
+                for each in (row["title"], *row["synonyms"].split("|"))
+                for words in [_words(each)]
+            ),
         )
         for row in rows
-        for phrases in [(row["title"], *row["synonyms"].split("|"))]
     )
 
 
@@ -262,95 +213,61 @@ def _by_code() -> dict[str, Industry]:
 @lru_cache(maxsize=1024)
 def _found(words: Words) -> tuple[Match, ...]:
     asked = _Asked(words)
-    found = [match for entry in industries() if (match := _match(entry, asked))]
+    found = [match for entry in industries() if (match := asked.match(entry))]
     return tuple(sorted(found, key=lambda match: (-match.score, -len(match.code), match.code)))
 
 
 class _Asked:
-    """A text that is looked up.
-
-    Attributes:
-        words: its words, as written.
-        stems: its stems.
-        counts: the number of each sequence of stems.
-        weights: the weight of each significant stem.
-        trades: codes of the trades that it names.
-    """
+    """A text that is looked up."""
 
     def __init__(self, words: Words) -> None:
         head = next((at for at, word in enumerate(words) if at and word in _BEHIND), len(words))
+        stems = _stems(words)
         self.words = words
-        self.stems = _stems(words)
-        self.counts = _phrases_of(self.stems)
+        self.counts = _phrases_of(stems)
+        # The weight of each significant stem, and of all of them.
         self.weights: dict[str, float] = {}
-        for at, (word, stem) in enumerate(zip(words, self.stems, strict=True)):
-            if word in _FILLERS or word in _BEHIND:
-                continue
-            weight = _weight(stem) * (1.0 if at < head else BEHIND)
-            self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
-        named = set(self.stems[:head])
+        for at, (word, stem) in enumerate(zip(words, stems, strict=True)):
+            if word not in _FILLERS and word not in _BEHIND:
+                weight = _weight(stem) * (1.0 if at < head else BEHIND)
+                self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
+        self.total = sum(self.weights.values())
+        named = set(stems[:head])
         self.trades = tuple(code for stems, codes in _TRADES if named & stems for code in codes)
 
-    @property
-    def total(self) -> float:
-        """Return the weight of all words."""
-        return sum(self.weights.values())
+    def match(self, entry: Industry) -> Match | None:
+        """Return how well an industry matches; None if it does by coincidence only."""
+        score, because = max((self._score(each), each.written) for each in entry.phrases)
+        if score < MINIMUM:
+            return None
+        if score < WHOLE and entry.code.isalpha():
+            score = round(score * WIDE, 3)
+        if score < WHOLE and entry.code.startswith(self.trades):
+            score = min(round(score + TRADE, 3), 0.99)
+        return Match(entry.code, entry.title, score, because)
 
-
-def _match(entry: Industry, asked: _Asked) -> Match | None:
-    score, because = max(
-        (_score(words, stems, asked), as_is)
-        for (words, as_is), stems in zip(entry.phrases, entry.stems, strict=True)
-    )
-    if score < MINIMUM:
-        return None
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.isalpha():
-        score = round(score * WIDE, 3)
-    if score < WHOLE and entry.code.startswith(asked.trades or ("-",)):
-        score = min(round(score + TRADE, 3), 0.99)
-    return Match(entry.code, entry.title, score, because)
-
-
-def _score(words: Words, phrase: Words, asked: _Asked) -> float:
-    if words == asked.words:
-        return WHOLE
-    weights = {stem: _weight(stem) for stem in phrase if stem not in _FILLERS}
-    total, of_phrase = asked.total, sum(weights.values())
-    if of_phrase < MINIMUM or not total:
-        # Generic words only.
-        return 0.0
-    shared = sum(min(weight, asked.weights.get(stem, 0.0)) for stem, weight in weights.items())
-    if asked.counts[phrase]:
-        certainty = PHRASE if len(weights) > 1 else WORD
-        return round(certainty + COVERED * min(shared / total, 1.0), 3)
-    alike = 2 * shared / (of_phrase + total)
-    # The same words in another order.
-    return round((PHRASE + COVERED if alike > SAME else PART) * alike, 3)
+    def _score(self, phrase: Phrase) -> float:
+        if phrase.words == self.words:
+            return WHOLE
+        weights = {stem: _weight(stem) for stem in phrase.stems if stem not in _FILLERS}
+        of_phrase = sum(weights.values())
+        if of_phrase < MINIMUM or not self.total:
+            # Generic words only.
+            return 0.0
+        shared = sum(min(weight, self.weights.get(stem, 0.0)) for stem, weight in weights.items())
+        if self.counts[phrase.stems]:
+            certainty = PHRASE if len(weights) > 1 else WORD
+            return round(certainty + COVERED * min(shared / self.total, 1.0), 3)
+        alike = 2 * shared / (of_phrase + self.total)
+        # The same words in another order.
+        return round((PHRASE + COVERED if alike > SAME else PART) * alike, 3)
 
 
 @cache
 def _frequencies() -> Counter[str]:
     """Return the number of divisions that use each stem."""
-    used = {
-        (stem, entry.code[:2])
-        for entry in industries()
-        for phrase in entry.stems
-        for stem in phrase
-    }
+    phrases = [(entry.code[:2], phrase) for entry in industries() for phrase in entry.phrases]
+    used = {(stem, division) for division, phrase in phrases for stem in phrase.stems}
     return Counter(stem for stem, _ in used)
 
 

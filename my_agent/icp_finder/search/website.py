@@ -24,42 +24,28 @@ MIN_MAIN_TEXT = 200
 # Elements whose text is not shown.
 HIDDEN = frozenset(("script", "style", "template", "noscript", "svg"))
 # Links to pages with contacts and numbers, the most useful kind first.
-FURTHER = (
-    ("contact", re.compile(r"contact|kontakt|impressum|get in touch|reach us|find us|locations")),
-    (
-        "about",
-        re.compile(r"about|who we are|our story|our company|our team|\u00fcber uns|ueber-uns"),
-    ),
-)
+FURTHER = {
+    "contact": re.compile(r"contact|kontakt|impressum|get in touch|reach us|find us|locations"),
+    "about": re.compile(r"about|who we are|our story|our company|our team|\u00fcber uns|ueber-uns"),
+}
 # Separates the parts of a page's title.
 _TITLE_SEPARATOR = re.compile(r" [|\u00b7\u00bb\u2013\u2014-] |: ")
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page that was read.
+    """A page that was read."""
 
-    Attributes:
-        website: the requested URL.
-        name: name in the title, or else the domain.
-        about: its main text, shortened.
-        text: all of its text, with the addresses of its `mailto:` and `tel:` links, up to
-            `TEXT_LENGTH` characters.
-        further: addresses of the site's contact and about pages.
-    """
-
-    website: str
-    name: str
-    about: str
+    website: str  # the requested URL
+    name: str  # name in the title, or else the domain
+    about: str  # its main text, shortened
+    # All of its text, shortened, with the addresses of its `mailto:` and `tel:` links.
     text: str
-    further: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()  # addresses of the site's contact and about pages
 
 
 async def read_site(website: str) -> Site:
-    """Read the first page of a company's website.
-
-    Args:
-        website: such as `https://acme.com`.
+    """Read the first page of a company's website, such as `https://acme.com`.
 
     Raises:
         SiteRefused: the address is private, or not http or https, or redirects from https to http.
@@ -137,27 +123,28 @@ def _further(tree: Any, website: str) -> list[str]:
     for element in tree.iter("a"):
         href = str(element.get("href") or "")
         label = f"{href} {line(''.join(element.itertext()))}".lower()
-        kind = next((kind for kind, pattern in FURTHER if pattern.search(label)), None)
-        if kind is None or kind in found:
-            continue
+        kind = next((kind for kind, pattern in FURTHER.items() if pattern.search(label)), None)
         url = urljoin(website, href).partition("#")[0]
-        if url.startswith(("http://", "https://")) and url.rstrip("/") != website.rstrip("/"):
-            try:
-                same = sites.domain(url) == sites.domain(website)
-            except ValueError:
-                continue
-            if same:
-                found[kind] = url
-    return [found[kind] for kind, _ in FURTHER if kind in found]
+        if kind is not None and kind not in found and _is_further(url, website):
+            found[kind] = url
+    return [found[kind] for kind in FURTHER if kind in found]
+
+
+def _is_further(url: str, website: str) -> bool:
+    """Return whether an address is another page of a website."""
+    if not url.startswith(("http://", "https://")) or url.rstrip("/") == website.rstrip("/"):
+        return False
+    try:
+        return sites.domain(url) == sites.domain(website)
+    except ValueError:
+        return False
 
 
 def name_in(title: str) -> str:
     """Return the company's name in a title such as `Home | Acme`; empty if there is none."""
     parts = [part.strip() for part in _TITLE_SEPARATOR.split(title)]
-    significant = [
-        part for part in parts if part.lower() not in ("", "home", "homepage", "welcome")
-    ]
-    return significant[0][:NAME_LENGTH] if significant else ""
+    said = [each for each in parts if each.lower() not in ("", "home", "homepage", "welcome")]
+    return said[0][:NAME_LENGTH] if said else ""
 
 
 def line(text: str | None) -> str:

@@ -11,9 +11,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from my_agent.icp_finder.model import Candidate, Score, Scored
+from my_agent.icp_finder.model import WEIGHTS, Candidate, Score, Scored
 from my_agent.icp_finder.records import export, store
-from my_agent.icp_finder.search.scoring import WEIGHTS
 from tests.support import databases
 from tests.support.policy import ORIGIN, SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from bench.icp import made_up
 from my_agent.icp_finder.model import Candidate, Icp
-from my_agent.icp_finder.search import made_up, register, ssic
+from my_agent.icp_finder.search import register, ssic
 from my_agent.tables import tables
 from server.cli import main
 from tests.support import databases

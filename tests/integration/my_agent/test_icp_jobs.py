@@ -18,7 +18,7 @@ from sqlalchemy import select
 
 from my_agent.enrichment.graph import graph
 from my_agent.icp_finder.enrichment import background, jobs
-from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored
+from my_agent.icp_finder.model import Candidate, Company, DiscoveryKey, Icp, Score, Scored
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.records.statements import run
@@ -250,7 +250,7 @@ async def test_failed_enrichment_keeps_what_was_known(world: World) -> None:
     tenant = uuid4().hex
     [key] = await found(world, tenant, 1)
     known = {"status": "read", "size": "11-50"}
-    which = (tenant, RULE, "h1")
+    which = DiscoveryKey(tenant, RULE, "h1")
     # As an earlier commit stored what a search had found again.
     await run(
         lambda c: store.save_details(c, which, key, known, enriched=False), tenant, write=True

@@ -7,14 +7,24 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect
 
+from bench.icp import made_up
 from my_agent.icp_finder.enrichment import background, jobs
-from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
+from my_agent.icp_finder.model import (
+    Candidate,
+    Company,
+    DiscoveryKey,
+    Icp,
+    Score,
+    Scored,
+    Site,
+    Snapshot,
+)
 from my_agent.icp_finder.records import export, feedback, store
 from my_agent.icp_finder.records.decisions import decide, signals
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.records.statements import run, upsert
 from my_agent.icp_finder.records.tables import companies
-from my_agent.icp_finder.search import made_up, register, searching
+from my_agent.icp_finder.search import register, searching
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.tables import metadata
 from tests.support.processes import ROOT
@@ -145,7 +155,7 @@ async def test_candidates_are_sorted_by_score_then_name() -> None:
 
 async def test_new_discovery_replaces_candidates_but_keeps_details() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.5), found("b", 0.6))
-    which = ("t1", RULE, of)
+    which = DiscoveryKey("t1", RULE, of)
     details = {"emails": ["hello@a.com"]}
     await run(
         lambda c: store.save_details(c, which, "domain:a.com", details, Score(0.8, {"x": 0.8})),
@@ -196,7 +206,7 @@ async def test_versions_are_kept_up_to_a_number() -> None:
 
 async def test_feedback_moves_stored_candidates_and_can_be_taken_back() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.6), found("b", 0.5))
-    key = ("t1", RULE, of)
+    key = DiscoveryKey("t1", RULE, of)
     details = {"status": "unreadable"}
     await run(
         lambda c: store.save_details(c, key, "domain:a.com", details, enriched=False),
@@ -251,9 +261,10 @@ async def test_snapshot_prefers_discovery_of_its_rule() -> None:
 
 async def test_asked_for_returns_company_and_icp() -> None:
     of = await discover("t1", company("acme.com"), icp("Hotels"))
-    assert await run(lambda c: store.asked_for(c, ("t1", RULE, of)), "t1") is None
+    key = DiscoveryKey("t1", RULE, of)
+    assert await run(lambda c: store.asked_for(c, key), "t1") is None
     await store.save_profile("t1", company("acme.com"), confirmed=True)
-    asked = await run(lambda c: store.asked_for(c, ("t1", RULE, of)), "t1")
+    asked = await run(lambda c: store.asked_for(c, key), "t1")
     assert asked is not None
     assert asked[0] == company("acme.com")
     assert asked[1]["industries"] == ["hotels"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder.search import made_up, ssic
+from bench.icp import made_up
+from my_agent.icp_finder.search import ssic
 from my_agent.icp_finder.search.register import BadRow, RegisterError, parse
 from tests.support.processes import ROOT
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder.model import Candidate, Company, Icp, Site
-from my_agent.icp_finder.search.scoring import WEIGHTS, around_singapore, fits, score
+from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Icp, Site
+from my_agent.icp_finder.search.scoring import around_singapore, fits, score
 
 ANY: Icp = {"industries": [], "sizes": [], "regions": [], "keywords": []}
 PLAIN = Candidate(key="uen:1", name="Plain", source="register", ssic=["62011"])

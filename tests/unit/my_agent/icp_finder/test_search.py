@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder.model import Candidate, Company, Icp, Site
+from my_agent.icp_finder.model import Candidate, Company, DiscoveryKey, Icp, Site
 from my_agent.icp_finder.nodes.search import (
     decide_strategy,
     normalize,
@@ -125,7 +125,7 @@ async def test_failed_search_keeps_candidates_and_enrichment(world: World) -> No
     world.has("A", "B")
     await refresh_icp(confirmed(found=WHICH), config())
     details = {"status": "read", "emails": ["a@a.com"]}
-    key = ("acme", RULE, WHICH["icp_hash"])
+    key = DiscoveryKey("acme", **WHICH)
     await run(lambda c: store.save_details(c, key, "domain:A.com", details), "acme", write=True)
     before = await store.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     world.web, world.register = Found("failed"), Ranked("empty", ["49"])
@@ -192,7 +192,7 @@ async def test_repeated_search_says_what_is_new_gone_and_changed(
 async def test_candidate_that_returns_has_its_enrichment(world: World) -> None:
     world.has("A", "B")
     await refresh_icp(confirmed(found=WHICH), config())
-    key = ("acme", RULE, WHICH["icp_hash"])
+    key = DiscoveryKey("acme", **WHICH)
     details = {"status": "read", "website": "https://a.com", "size": "11-50"}
     await run(lambda c: store.save_details(c, key, "domain:A.com", details), "acme", write=True)
     world.has("B")

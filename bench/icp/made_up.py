@@ -1,6 +1,6 @@
 """Generate a register of companies that do not exist, in the format of the public register.
 
-`python -m my_agent.icp_finder.search.made_up FILE` writes it; `reference/made_up_register.csv` is a copy.
+`python -m bench.icp.made_up FILE` writes it; `reference/made_up_register.csv` is a copy.
 No real company can match: each name contains "(MADE UP)", and no real UEN contains `MU`.
 """
 
