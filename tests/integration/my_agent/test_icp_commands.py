@@ -163,7 +163,7 @@ async def test_change_of_a_profile_is_undone_after_its_search(settled: Person) -
     assert "taken back the last change" in said
     assert settled.values["icp"] == before["icp"]
     # The candidates are those of the change, so a new search is proposed, and not made.
-    assert settled.asked == "rerun"
+    assert settled.question["kind"] == "rerun"
     assert "industries" in settled.question["details"]["reason"]
     await settled.answer("yes")
     assert settled.values["last"] == before["last"]
