@@ -150,7 +150,7 @@ async def test_change_of_a_profile_is_undone_before_it_is_confirmed(ann: Person)
 async def test_change_of_a_profile_is_undone_after_its_search(settled: Person) -> None:
     before = {name: settled.values[name] for name in ("site", "customers", "icp", "last")}
     await settled.say("regions: Johor")
-    assert settled.asked == "context_change"
+    assert settled.question["kind"] == "context_change"
     # What waits for an answer is taken back by changing nothing.
     await settled.answer("undo")
     assert settled.asked is None
@@ -163,7 +163,7 @@ async def test_change_of_a_profile_is_undone_after_its_search(settled: Person) -
     assert "taken back the last change" in said
     assert settled.values["icp"] == before["icp"]
     # The candidates are those of the change, so a new search is proposed, and not made.
-    assert settled.asked == "rerun"
+    assert settled.question["kind"] == "rerun"
     assert "industries" in settled.question["details"]["reason"]
     await settled.answer("yes")
     assert settled.values["last"] == before["last"]
@@ -393,8 +393,12 @@ def reader_folder(each_database: str, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def reader_server(reader_folder: Path, endpoint: OpenAIServer) -> Iterator[Running]:
-    model = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": endpoint.api_key}
-    with icp_server(reader_folder, OPENAI_MAX_RETRIES="0", **model) as started:
+    with icp_server(
+        reader_folder,
+        OPENAI_MAX_RETRIES="0",
+        OPENAI_BASE_URL=endpoint.base_url,
+        OPENAI_API_KEY=endpoint.api_key,
+    ) as started:
         yield started
 
 

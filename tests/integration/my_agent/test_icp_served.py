@@ -12,7 +12,7 @@ import pytest
 from langgraph_sdk import get_client
 
 from tests.support.icp import AGENT, Person, Sites, act, icp_server, reading
-from tests.support.openai_replies import Answer, Failure, Page, rate_limited, say, say_json
+from tests.support.openai_replies import Answer, Failure, Page, Reply, rate_limited, say, say_json
 from tests.support.openai_server import OpenAIServer
 from tests.support.processes import ROOT, Running
 from tests.support.served import PATIENCE
@@ -132,7 +132,7 @@ async def test_failed_model_falls_back_and_user_is_told(
     assert "neither starts before" in await ann.answer("what does it cost?")
 
 
-FAILURES = {
+FAILURES: dict[str, tuple[Reply, str]] = {
     "refusal": (Answer(refusal="I cannot help with that."), "refused to answer"),
     "filter": (Answer(finish="content_filter"), "content filter"),
     "page": (Page(body="<html><body>Please sign in</body></html>"), "no answer"),
