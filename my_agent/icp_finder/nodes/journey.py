@@ -171,7 +171,8 @@ def _confirm(state: State) -> Command[Exit]:
             "rerun_icp": True,
             "reason": "you have just confirmed the ideal customer profile",
         }
-        return _search(state, first)
+        # What was said until here is agreed, so an undo begins anew.
+        return _search(state, first, undo=[])
     if chosen == "change":
         return _say(state, [prompts.ASK_CHANGE], asked="icp")
     icp, site = state["icp"], state["site"]
@@ -195,8 +196,9 @@ def _rerun(state: State, decisions: Decisions) -> Command[Exit]:
     return _ask(state, question("rerun", prompts.rerun(reason), reason=reason))
 
 
-def _search(state: State, decisions: Decisions) -> Command[Exit]:
+def _search(state: State, decisions: Decisions, **more: Any) -> Command[Exit]:
     update = {
+        **more,
         "decisions": decisions,
         "consent": True,
         "confirmed": True,

@@ -151,7 +151,8 @@ def _finish(turn: Turn) -> None:
         heard["wish"]["sure"] = False
     known = {each.key: each.name for each in turn.situation.listed}
     for each in (*heard["orders"], *([heard["wish"]] if heard["wish"] else [])):
-        each["names"] = [known.get(key, key) for key in each["keys"] or []]
+        if not each["sure"] and each["keys"]:
+            each["names"] = [known.get(key, key) for key in each["keys"]]
     if _is_nothing(turn):
         heard["unheard"] = heard["unheard"] or [" ".join(turn.message.split())[:200]]
 

@@ -44,7 +44,7 @@ def give(turn: Turn, act: Giving) -> None:
     ]
     if act.value and not given:
         turn.drop(act)
-    elif name == "exclusions" and (given or not isinstance(act, of.Correct)):
+    elif name == "exclusions" and not isinstance(act, of.Correct):
         _keep_away(turn, [each for each in given if evidence.says(name, each, turn.message)])
     elif name in values.FIELDS:
         _give_values(turn, act, name, old, given)

@@ -179,7 +179,8 @@ async def test_order_that_is_not_sure_waits_to_be_offered(
     of = confirmed("maybe reject the last one", last=WHICH, view=["domain:a.com"])
     found = await read(of)
     assert found["heard"]["orders"] == []
-    assert found["offers"] == [order("reject", ["domain:a.com"], sure=False)]
+    offered = {**order("reject", ["domain:a.com"], sure=False), "names": ["domain:a.com"]}
+    assert found["offers"] == [offered]
 
 
 @pytest.mark.parametrize(

@@ -189,10 +189,9 @@ async def test_stray_website_is_asked_about() -> None:
 
 
 async def test_unsure_orders_are_offered_by_a_button() -> None:
-    orders = [order("reject", ["domain:a.com"], sure=False)]
-    shown = [{"key": "domain:a.com", "name": "Acorn"}]
+    orders = [{**order("reject", ["domain:a.com"], sure=False), "names": ["Acorn"]}]
     command = await journey_guard(
-        confirmed(offers=orders, candidates=shown, decisions=CACHED, last=LAST),
+        confirmed(offers=orders, decisions=CACHED, last=LAST),
         config(),
     )
     asking = updates(command)["asking"]
