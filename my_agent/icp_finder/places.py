@@ -60,7 +60,7 @@ def in_english(text: str) -> str:
         return _ENGLISH[plain]
     if plain in _NAMES or len(plain) < 6:
         return text
-    found = process.extractOne(plain, _COUNTRIES, scorer=fuzz.ratio, score_cutoff=90)
+    found = process.extractOne(plain, list(_COUNTRIES), scorer=fuzz.ratio, score_cutoff=90)
     return _COUNTRIES[found[0]] if found else text
 
 

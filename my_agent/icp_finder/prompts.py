@@ -458,8 +458,9 @@ ABOUT: dict[str, str] = {
         "the expensive parts, since they read many public pages, so neither starts before you have said so."
     ),
     "privacy": (
-        "What you tell me is stored for your team only. I read public websites and the register, and contact "
-        "nobody."
+        "What you tell me is stored in the database of this server, for your team only. I read public websites and "
+        "the register, and contact nobody. “Start over” deletes company and profile here; the rest can be deleted "
+        "by those who run the server."
     ),
     "score": (
         "A score is the sum of industry, keywords, likeness to your customers, region, size and website, as far "

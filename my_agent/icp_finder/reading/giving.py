@@ -126,7 +126,11 @@ def _taken_out(turn: Turn, what: str, value: str) -> bool:
     wanted = [name for name in values.FIELDS if name != "exclusions"]
     for name in sorted(wanted, key=lambda each: each != what):
         stored = turn.values(name)
-        kept = [each for each in stored if not _names(name, value, each)]
+        # `Snack food manufacturing` means that and not `Food manufacturing`, if both are there.
+        exact = [each for each in stored if names.fold(each) == names.fold(value)]
+        kept = [each for each in stored if each not in exact]
+        if not exact:
+            kept = [each for each in stored if not _names(name, value, each)]
         if len(kept) < len(stored):
             turn.heard["icp"][name] = kept
             return True

@@ -122,6 +122,45 @@ def test_denial_is_about_its_own_clause() -> None:
     assert found.heard["icp"] == {"industries": [*ICP["industries"], "steel"]}
 
 
+def test_stored_value_of_the_same_spelling_is_taken_out_alone() -> None:
+    icp = {**ICP, "industries": ["Food manufacturing", "Snack food manufacturing"]}
+    act = gives("drop snacks", "industries", "Snack food manufacturing", kind="Exclude")
+    assert applied("drop snacks", act, icp=icp).heard["icp"] == {
+        "industries": ["Food manufacturing"]
+    }
+
+
+def test_stored_value_that_the_words_may_mean_is_taken_out_by_a_button_only() -> None:
+    icp = {**ICP, "industries": ["Hotels", "Beverages"]}
+    act = gives("sem bebidas", "industries", "Beverages", kind="Exclude")
+    found = applied("sem bebidas", act, icp=icp, language="pt").heard
+    assert found["icp"] == {}
+    assert [(each["name"], each["keys"]) for each in found["orders"]] == [
+        ("exclude", ["Beverages"])
+    ]
+
+
+def test_value_that_is_wanted_again_is_excluded_no_more() -> None:
+    icp = {**ICP, "exclusions": ["hospitals", "gas"]}
+    found = applied(
+        "add hospitals", gives("add hospitals", "industries", "hospitals", kind="Include"), icp=icp
+    )
+    assert found.heard["icp"]["exclusions"] == ["gas"]
+
+
+@pytest.mark.parametrize(
+    ("said", "stored"), [("Singapur", "Singapore"), ("singapor", "Singapore"), ("Bayern", "Bayern")]
+)
+def test_countries_are_stored_by_their_english_names(said: str, stored: str) -> None:
+    found = applied(said, gives(said, "regions", said), icp={**ICP, "regions": []})
+    assert found.heard["icp"]["regions"] == [stored]
+
+
+def test_a_first_message_can_say_that_there_are_no_more_customers() -> None:
+    act = agrees("only these", yes=False, to="customers")
+    assert applied("only these", act, asked="website").heard["enough"]
+
+
 def test_exclusion_needs_a_word_that_takes_away() -> None:
     found = applied("hotels", gives("hotels", "industries", "hotels", kind="Exclude"))
     assert (found.heard["icp"], found.heard["unheard"]) == ({}, ["hotels"])
