@@ -505,10 +505,16 @@ def which(said: str, meant: Sequence[str]) -> str:
     return f"“{said}” may be {' or '.join(meant[:5])}. Write the number or the whole name."
 
 
-def ask_these(names: Sequence[str]) -> str:
-    """Ask whether to enrich the candidates that were named."""
-    more = [f"{len(names) - 10} more"] if len(names) > 10 else []
-    return f"Shall I enrich {listed([*names[:10], *more])}?"
+def some(names: Sequence[str]) -> list[str]:
+    """Return the first names, and how many more there are."""
+    return [*names[:NAMED], *([f"{len(names) - NAMED} more"] if len(names) > NAMED else [])]
+
+
+def ask_these(names: Sequence[str], left_out: Sequence[str]) -> str:
+    """Ask whether to enrich the candidates that were named, or all but some."""
+    if left_out and len(names) > NAMED:
+        return f"Shall I enrich {len(names)} companies, all except {listed(some(left_out))}?"
+    return f"Shall I enrich {listed(some(names))}?"
 
 
 def start_over(site: Site, icp: Icp | None) -> str:
@@ -524,7 +530,7 @@ def offer(told: Sequence[str]) -> str:
 
 def offered(name: str, names: Sequence[str]) -> str:
     """Describe an order."""
-    which_ = listed([*names[:8], *([f"{len(names) - 8} more"] if len(names) > 8 else [])])
+    which_ = listed(some(names))
     return {
         "reject": f"no longer show {which_}",
         "keep": f"keep {which_}",

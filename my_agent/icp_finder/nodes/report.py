@@ -11,8 +11,8 @@ from my_agent.icp_finder import prompts
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Scored
-from my_agent.icp_finder.reading.heard import nothing
-from my_agent.icp_finder.reading.questions import question, same
+from my_agent.icp_finder.reading.heard import Order, nothing
+from my_agent.icp_finder.reading.questions import Question, question, same
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
@@ -56,9 +56,8 @@ async def progress_report(
     if not (is_new or wish or waits):
         return Command(goto="finalize", update={**update, "notes": notes})
     if wish is not None and wish["keys"]:
-        names = wish.get("names") or wish["keys"]
-        words = prompts.ask_these(names)
-        asking = question("enrich", words, candidates=len(names), keys=wish["keys"], names=names)
+        asking = _narrowed(wish, best)
+        words = asking["question"]
     elif waits and waiting is not None and wish is None:
         words, asking = waiting["question"], waiting
     else:
@@ -66,6 +65,19 @@ async def progress_report(
         asking = same(question("enrich", words, candidates=len(best)), waiting)
     update |= {"asking": asking, "notes": [], "messages": [AIMessage("\n\n".join([*notes, words]))]}
     return Command(goto="choose", update=update)
+
+
+def _narrowed(wish: Order, best: Sequence[Scored]) -> Question:
+    """Return the question for the candidates that the user has named, or for all but some."""
+    keys = wish["keys"] or []
+    known = {each.candidate.key: each.candidate.name for each in best}
+    names = wish.get("names") or [known.get(key, key) for key in keys]
+    left_out = [name for key, name in known.items() if key not in keys]
+    if len(names) <= prompts.NAMED or len(left_out) >= len(names):
+        left_out = []
+    words = prompts.ask_these(names, left_out)
+    about = {"candidates": len(names), "keys": keys, "names": prompts.some(names)}
+    return question("enrich", words, **about, left_out=prompts.some(left_out))
 
 
 async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:

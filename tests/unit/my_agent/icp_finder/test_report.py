@@ -134,9 +134,17 @@ async def test_unsure_wish_is_asked_about_by_name(job: dict[str, Any]) -> None:
             "candidates": 2,
             "keys": ["domain:02.com", "domain:00.com"],
             "names": ["domain:02.com", "domain:00.com"],
+            "left_out": [],
         },
     )
     assert said(command) == "Shall I enrich domain:02.com and domain:00.com?"
+
+
+def test_question_about_all_but_some_names_those_left_out() -> None:
+    names = [f"C{number}" for number in range(8)]
+    asked = prompts.ask_these(names, ["Evil Corp"])
+    assert asked == "Shall I enrich 8 companies, all except Evil Corp?"
+    assert prompts.some(names) == ["C0", "C1", "C2", "C3", "C4", "3 more"]
 
 
 async def test_only_the_named_candidates_are_enriched(job: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ export interface Asked {
     domain?: string;
     candidates?: number;
     names?: string[];
+    left_out?: string[];
     new_session?: { method: string; path: string; body: unknown };
   };
 }
@@ -50,13 +51,14 @@ export function optionName(kind: string, option: Option): string {
 
 /** Return the facts of a question: names and values. */
 export function factsOf(asked: Asked): [string, string][] {
-  const { reason, changed, website, domain, candidates, names } = asked.details;
+  const { reason, changed, website, domain, candidates, names, left_out: leftOut } = asked.details;
   const facts: [string, string | undefined][] = [
     [w("reason"), reason],
     [w("changes"), changed?.map(changedName).join(", ")],
     [w("newFor"), asked.kind === "context_change" ? website : undefined],
     [w("count"), candidates === undefined ? undefined : String(candidates)],
     [w("these"), names?.join(", ")],
+    [w("without"), leftOut?.join(", ")],
     [w("partWebsite"), domain],
   ];
   return facts.filter((each): each is [string, string] => each[1] !== undefined && each[1] !== "");

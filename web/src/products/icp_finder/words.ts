@@ -52,7 +52,7 @@ const en = {
   domainFact: "The finder uses it only as you say.", offerFact: "Nothing has been done yet.",
   start_overFact: "Company and profile are deleted. Candidates and feedback stay stored, and “undo” brings the profile back.",
   new_sessionFact: "It continues with what is stored. This session can then only be read.",
-  reason: "Reason", changes: "Would change", newFor: "New session for", count: "Companies", these: "These",
+  reason: "Reason", changes: "Would change", newFor: "New session for", count: "Companies", these: "These", without: "All except",
   partWebsiteOf: "website", otherWords: "Or answer in your own words",
 };
 
@@ -104,7 +104,7 @@ const pt: Record<Word, string> = {
   domainFact: "O assistente usa-o só como disser.", offerFact: "Ainda nada foi feito.",
   start_overFact: "A empresa e o perfil são apagados. Candidatos e opiniões ficam guardados, e “desfazer” repõe o perfil.",
   new_sessionFact: "Continua com o que está guardado. Esta sessão fica só para leitura.",
-  reason: "Motivo", changes: "Mudaria", newFor: "Sessão nova para", count: "Empresas", these: "Estas",
+  reason: "Motivo", changes: "Mudaria", newFor: "Sessão nova para", count: "Empresas", these: "Estas", without: "Todas exceto",
   partWebsiteOf: "site", otherWords: "Ou responda por palavras suas",
 };
 
