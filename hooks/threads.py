@@ -76,7 +76,8 @@ class ThreadPolicy:
         for key in ("agent", *RESERVED):
             if merged.get(key) != old.get(key):
                 raise Reject(422, _reserved(key))
-        if all(merged.get(key) == old.get(key) for key in CONTEXT):
+        # A closed session stays one of its graph, too.
+        if all(merged.get(key) == old.get(key) for key in ("graph_id", *CONTEXT)):
             return
         self._gate(thread, "update")
         session = self._session(merged, old["agent"])
