@@ -192,7 +192,7 @@ async def test_models_consent_counts_only_without_a_limit(ann: Person, model: Op
     texts = ("go for it, but cheaply", "go for it if it is free", "should I go for it?")
     for text in texts:
         model.enqueue(reading(act("Consent", text, yes=True, to="confirm_icp")))
-        assert "not sure whether you agree" in await ann.answer(text)
+        assert "not sure that this is a yes" in await ann.answer(text)
         assert (ann.asked, ann.question["id"]) == ("confirm_icp", asked), text
         assert not ann.values["confirmed"]
     model.enqueue(reading(act("Consent", "go for it", yes=True, to="confirm_icp")))
