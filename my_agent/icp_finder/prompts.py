@@ -248,11 +248,6 @@ def known_customer(site: str) -> str:
     return f"I have {readable(site)} already."
 
 
-def no_customer(site: str) -> str:
-    """Refuse to replace a website that is not a customer."""
-    return f"{readable(site)} is not one of your customers."
-
-
 def too_many(left_out: Sequence[str]) -> str:
     """Report which websites were left out."""
     more = len(left_out) - CUSTOMERS

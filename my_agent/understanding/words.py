@@ -6,8 +6,6 @@ can mean it. In other languages the person presses a button.
 
 import re
 
-LANGUAGES = ("en", "de", "pt")
-
 
 def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())

@@ -17,9 +17,6 @@ from my_agent.understanding import names, quotes, words
 
 # Likeness of two words, from 0 to 100, at which one may be a form of the other.
 ALIKE = 78
-_SWAP = re.compile(
-    r"\b(?:instead of|rather than|not|statt|anstatt|nicht|em vez de|não|por)\b", re.IGNORECASE
-)
 _FIRST_NO = re.compile(
     r"^\W*(?:(?:oh|ah|hm+|wait|sorry|moment|ops|epa)\W+)*(?:no+|nope|nein|nee?|não|nao)\b"
     # `no, hotels` corrects, and `no hotels` denies.
