@@ -1,5 +1,6 @@
 """Node `return_user_probe`: load the stored company, and detect changes to it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
@@ -156,6 +157,10 @@ def _stored_state(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, 
 def _change(state: State) -> tuple[Heard, tuple[str, ...]]:
     """Return the pending change combined with the message, and the parts that it would change."""
     heard, waiting = state.get("heard", nothing()), state.get("change")
+    stored: Mapping[str, Any] = waiting or {}
+    if stored and "orders" not in stored:
+        # A thread that an earlier release left waiting has its change in another form.
+        waiting = {**nothing(), "website": stored["website"], "icp": stored["icp"]}
     change = heard if waiting is None else combined(waiting, heard)
     if not has_data(change):
         return change, ()

@@ -206,6 +206,22 @@ async def test_second_change_is_combined_with_pending_change() -> None:
     )
 
 
+async def test_change_that_an_earlier_release_left_waiting_is_kept() -> None:
+    await saved()
+    before: Any = {
+        "website": "https://moved.com",
+        "sites": [],
+        "customers": False,
+        "swaps": [],
+        "icp": {"regions": ["Johor"]},
+        "wish": None,
+        "text": "our website is moved.com",
+    }
+    command = await return_user_probe(confirmed("hm", change=before), config())
+    change = updates(command)["change"]
+    assert (change["website"], change["icp"]) == ("https://moved.com", {"regions": ["Johor"]})
+
+
 async def test_thread_created_for_a_change_applies_it_unasked() -> None:
     await saved()
     said = heard(icp={"industries": ["steel"]})
