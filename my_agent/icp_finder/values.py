@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from my_agent.icp_finder.model import SIZES, Icp
+from my_agent.understanding import names
 
 FIELDS = ("industries", "sizes", "regions", "keywords", "exclusions")
 MOST, LENGTH = 12, 80
@@ -149,3 +150,14 @@ def _touches(size: str, low: int, high: int) -> bool:
 def _number(text: str) -> int:
     # Nine digits exceed any company's size, and int() rejects very long strings.
     return int(re.sub(r"\D", "", text)[:9] or 0)
+
+
+def is_same(said: str, stored: str) -> bool:
+    """Return whether words name a stored value: `food` means `Food distribution`."""
+    mine, own = _significant(said), _significant(stored)
+    return bool(mine) and bool(own) and (mine <= own or own <= mine)
+
+
+def _significant(text: str) -> set[str]:
+    left_out = ("of", "and", "the", "in", "und", "e", "de")
+    return {word.removesuffix("s") for word in names.fold(text).split() if word not in left_out}

@@ -1,10 +1,8 @@
-"""Quotes: find the words of an act in its message, and the words that no act quotes. Pure functions."""
+"""Quotes: find the words of an act in its message, and the words around them. Pure functions."""
 
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-
-from my_agent.understanding import words
 
 Span = tuple[int, int]
 
@@ -101,14 +99,8 @@ def _around(span: Span, message: str, ends: re.Pattern[str], *, keeps_end: bool)
     return first, max(last, span[1])
 
 
-def unheard(message: str, spans: Iterable[Span]) -> list[str]:
-    """Return the parts of a message that no act quotes and that say something."""
-    rest, at = [], 0
-    for first, last in sorted(spans):
-        rest.append(message[at : max(at, first)])
-        at = max(at, last)
-    rest.append(message[at:])
-    said = (
-        each.strip(" \t\n,.;:!?-\N{EN DASH}()\"'") for part in rest for each in _CLAUSE.split(part)
-    )
-    return [each for each in said if each and not words.is_filler(each)]
+def blanked(message: str, spans: Iterable[Span]) -> str:
+    """Return a message with spaces for some of its parts, so that offsets stay."""
+    for first, last in spans:
+        message = message[:first] + " " * (last - first) + message[last:]
+    return message

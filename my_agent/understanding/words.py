@@ -8,6 +8,7 @@ import re
 
 
 def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text."""
     return frozenset(text.split())
 
 

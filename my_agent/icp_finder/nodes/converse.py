@@ -25,7 +25,7 @@ from my_agent.icp_finder.state import State, Undo
 from my_agent.user import caller
 from my_agent.web.fetch import SiteError
 
-Exit = Literal["choose", "profile_builder", "journey_guard", "return_user_probe", "__end__"]
+Exit = Literal["choose", "profile_builder", "return_user_probe", "__end__"]
 
 _VERDICTS: dict[str, Verdict] = {"reject": "rejected", "keep": "kept", "like": "liked"}
 _TALK = {"greeting": prompts.GREETING, "thanks": prompts.THANKS, "bye": prompts.BYE, "early": ""}

@@ -218,7 +218,7 @@ def _removal(text: str, said: str, situation: Situation) -> list[of.Act]:
     stored = [(name, each) for name in values.FIELDS for each in values.of(situation.icp, name)]
     by_field: dict[str, list[str]] = {}
     for piece in _pieces(text):
-        named = next((field for field, value in stored if is_same(piece, value)), None)
+        named = next((field for field, value in stored if values.is_same(piece, value)), None)
         named = "customers" if piece.casefold() in situation.customers else named
         field = named or field_of(piece)
         if field is None or (named is None and situation.icp is None):
@@ -244,17 +244,6 @@ def field_of(value: str) -> str | None:
     if is_place(value):
         return "regions"
     return "industries" if ssic.codes([value]) else None
-
-
-def is_same(said: str, stored: str) -> bool:
-    """Return whether words name a stored value: `food` means `Food distribution`."""
-    mine, own = _significant(said), _significant(stored)
-    return bool(mine) and bool(own) and (mine <= own or own <= mine)
-
-
-def _significant(text: str) -> set[str]:
-    left_out = ("of", "and", "the", "in", "und", "e", "de")
-    return {word.removesuffix("s") for word in names.fold(text).split() if word not in left_out}
 
 
 def _without_politeness(said: str) -> str:

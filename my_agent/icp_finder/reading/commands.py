@@ -41,8 +41,8 @@ COMMANDS: dict[str, str] = {
 }
 """Each command, with the words for it in English, German and Portuguese."""
 FEEDBACK = {"reject": "rejected", "keep": "kept", "like": "liked", "restore": "restored"}
-COSTLY = ("enrich", "search", "start_over", "new_session")
-"""Commands that spend, delete or open something."""
+COSTLY = ("enrich", "search", "new_session", "start_over")
+"""Commands that spend, delete or open something. Of several in a message, the last one here counts."""
 _ABOUT_CANDIDATES = (*FEEDBACK, "enrich", "explain", "tell", "show", "filter")
 SET = "i meant?|we mean|make it|change (?:it )?to|only|just|instead|ich meinte?|wir meinen|nur|stattdessen|quis dizer|queria dizer|é|só|apenas"
 ADD = "add|include|also|plus|nimm|ergänze?|füge?|auch|dazu|adicion\\w*|acrescent\\w*|inclu\\w*|põe|também"

@@ -143,9 +143,7 @@ def is_elsewhere(message: str, span: quotes.Span) -> bool:
 
 def _without_sites(message: str) -> str:
     """Return a message with spaces for its websites: `no-limits.com` denies nothing."""
-    for each in sites.mentions(message):
-        message = message[: each.start] + " " * (each.end - each.start) + message[each.end :]
-    return message
+    return quotes.blanked(message, ((each.start, each.end) for each in sites.mentions(message)))
 
 
 def takes_away(message: str, span: quotes.Span) -> bool:
@@ -188,8 +186,7 @@ def is_sure(
         explained: quotes, or reasons, that other acts explain.
         language: the message's.
     """
-    for first, last in explained:
-        message = message[:first] + " " * (last - first) + message[last:]
+    message = quotes.blanked(message, explained)
     text = message if span is None else quotes.sentence(span, message)
     asked = words.POLITE.sub(" ", text)
     if ("?" in text and asked == text) or words.DOUBT.search(asked) or _QUOTED.search(text):

@@ -6,7 +6,6 @@ from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.model import SIZES
 from my_agent.icp_finder.places import in_english
 from my_agent.icp_finder.reading import evidence
-from my_agent.icp_finder.reading.certain import is_same
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.ordering import is_sure
 from my_agent.icp_finder.reading.turn import Turn
@@ -86,13 +85,15 @@ def _give_values(turn: Turn, act: Giving, name: str, old: list[str], given: list
 def _wanted_again(turn: Turn, new: list[str]) -> None:
     """Lift the exclusion of values that are wanted now."""
     excluded = turn.values("exclusions")
-    kept = [each for each in excluded if not any(is_same(one, each) for one in new)]
+    kept = [each for each in excluded if not any(values.is_same(one, each) for one in new)]
     if len(kept) < len(excluded):
         turn.heard["icp"]["exclusions"] = kept
 
 
 def _names(name: str, said: str, stored: str) -> bool:
-    return stored in values.clean("sizes", [said]) if name == "sizes" else is_same(said, stored)
+    return (
+        stored in values.clean("sizes", [said]) if name == "sizes" else values.is_same(said, stored)
+    )
 
 
 def exclude(turn: Turn, act: of.Exclude) -> None:

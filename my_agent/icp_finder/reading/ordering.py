@@ -10,8 +10,6 @@ from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
 from my_agent.understanding import names, quotes, words
 
-# Of several things that cost, the last one here counts.
-_RANK = ("enrich", "search", "new_session", "start_over")
 # Characters behind a word of exception in which candidates are looked for.
 _REST = 2_000
 # Stands before a reason.
@@ -38,7 +36,8 @@ def command(turn: Turn, act: of.Command) -> None:
         if turn.asks("context_change") or (act.name == "stop" and not turn.situation.running):
             return
     if act.name in commands.COSTLY:
-        if wish is None or _RANK.index(act.name) > _RANK.index(wish["name"]):
+        rank = commands.COSTLY.index
+        if wish is None or rank(act.name) > rank(wish["name"]):
             turn.heard["wish"] = made
     elif act.name in ("undo", "stop") or (act.name in commands.FEEDBACK and keys):
         turn.heard["orders"].append(made)

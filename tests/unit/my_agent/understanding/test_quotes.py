@@ -82,10 +82,5 @@ def test_sentence_ends_at_signs_of_other_scripts_and_lines(message: str) -> None
     assert quotes.sentence((0, 1), message).rstrip("。\n…") in ("食品", "food")
 
 
-def test_unheard_is_what_no_quote_covers_and_that_says_something() -> None:
-    message = "Reject 3, and the moon is green. thanks"
-    assert quotes.unheard(message, [(0, 8)]) == ["and the moon is green"]
-
-
-def test_quotes_that_overlap_cover_their_union() -> None:
-    assert quotes.unheard("reject three moons", [(0, 6), (0, 12)]) == ["moons"]
+def test_parts_that_overlap_are_blanked_once_and_offsets_stay() -> None:
+    assert quotes.blanked("reject three moons", [(0, 6), (0, 12)]) == " " * 12 + " moons"
