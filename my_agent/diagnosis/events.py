@@ -12,10 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 Id = Annotated[str, Field(min_length=1, max_length=80)]
 Line = Annotated[str, Field(min_length=1, max_length=400)]
 Words = Annotated[str, Field(min_length=1, max_length=4000)]
-SOURCE_CHARS = 1_000_000
-"""Longest text of one source, in characters."""
 
-Kind = Literal["log", "metrics", "trace", "probe", "words"]
+Kind = Literal["log", "metrics", "trace", "probe", "text", "words"]
 Outcome = Literal["passed", "failed", "unclear"]
 
 
@@ -48,19 +46,26 @@ class MessageAdded(Content):
 
 
 class SourceAdded(Content):
-    """Something to read was given: a log, metrics, traces, or the result of a probe.
+    """Something to read was given: a log, metrics, traces, a text, or the result of a probe.
 
-    Version 1 had no `format`; version 2 had no `name`.
+    Version 1 had no `format`; version 2 had no `name`. Until version 3 the event had the `text`,
+    which is in the table of texts now.
+
+    Attributes:
+        sha256: Of the text in UTF-8.
+        text: The text of an older version; else empty.
     """
 
-    VERSION = 3
+    VERSION = 4
 
     id: Id
     kind: Kind
     format: Annotated[str, Field(max_length=40)]
     name: Annotated[str, Field(max_length=200)]
     lines: Annotated[int, Field(ge=0)]
-    text: Annotated[str, Field(max_length=SOURCE_CHARS)]
+    chars: Annotated[int, Field(ge=0)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    text: str = ""
 
 
 class ObservationRecorded(Content):
@@ -143,6 +148,21 @@ class NoteAdded(Content):
     text: Words
 
 
+class SessionBranched(Content):
+    """The session goes on from an earlier event, of itself or of the session that it was copied from.
+
+    Attributes:
+        origin: The session of that event.
+        seq: The event.
+        state: The state after it, if it is one of this session; else the events before this one are
+            copies of it, and their state is the state.
+    """
+
+    origin: Id
+    seq: Annotated[int, Field(ge=0)]
+    state: dict[str, Any] | None = None
+
+
 class ConclusionDrawn(Content):
     """The investigation ended. The fold decides what it found."""
 
@@ -161,6 +181,7 @@ CONTENTS: dict[str, type[Content]] = {
     "question_asked": QuestionAsked,
     "question_answered": QuestionAnswered,
     "note_added": NoteAdded,
+    "session_branched": SessionBranched,
     "conclusion_drawn": ConclusionDrawn,
 }
 """The content of each type of event, in its current version."""

@@ -3,6 +3,7 @@
 Each function is pure and converts one version to the next. None may ever be removed.
 """
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,11 @@ def _source_with_name(data: Data) -> Data:
     return {**data, "name": ""}
 
 
+def _source_with_sum(data: Data) -> Data:
+    digest = hashlib.sha256(data["text"].encode("utf-8", "replace")).hexdigest()
+    return {**data, "chars": len(data["text"]), "sha256": digest}
+
+
 def _hypothesis_with_service(data: Data) -> Data:
     service, _, fault = data["cause"].partition(": ")
     rest = {key: value for key, value in data.items() if key != "cause"}
@@ -35,6 +41,7 @@ def _hypothesis_with_service(data: Data) -> Data:
 UPCASTERS: dict[tuple[str, int], Callable[[Data], Data]] = {
     ("source_added", 1): _source_with_format,
     ("source_added", 2): _source_with_name,
+    ("source_added", 3): _source_with_sum,
     ("hypothesis_proposed", 1): _hypothesis_with_service,
 }
 """The function that converts a type from this version to the next."""
