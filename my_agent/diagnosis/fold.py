@@ -11,7 +11,7 @@ from my_agent.diagnosis import confidence
 from my_agent.diagnosis.events import Event, EventRefused
 from my_agent.diagnosis.upcasting import current
 
-FOLD = 1
+FOLD = 2
 """Version of the fold. Raise it with every change of a state; older snapshots are then ignored."""
 
 State = dict[str, Any]
@@ -39,6 +39,8 @@ def initial() -> State:
         "notes": [],
         "question": None,
         "conclusion": None,
+        # The event after which nothing that was given is left to look at.
+        "looked": 0,
         "leading": None,
         "confidence": 0.0,
     }
@@ -58,7 +60,8 @@ def apply(state: State, event: Event) -> State:
     changed = _CHANGES[event.type](state, data, event)
     entry = timeline_entry(event.seq, event.type, data, event.at)
     if entry is not None:
-        changed["timeline"] = (state["timeline"] + [entry])[-TIMELINE:]
+        before = changed.get("timeline", state["timeline"])
+        changed["timeline"] = (before + [entry])[-TIMELINE:]
     after = {**state, **changed, "counts": counts, "seq": event.seq, "at": event.at}
     return _judged(after) if "hypotheses" in changed else after
 
@@ -93,6 +96,7 @@ _TOLD: dict[str, Callable[[Data], str]] = {
     "test_recorded": lambda data: f"{data['hypothesis']}: {data['test']} {data['outcome']}",
     "question_asked": lambda data: data["text"],
     "note_added": lambda data: f"{data['author']}: {data['text']}",
+    "session_branched": lambda data: f"Went on from event {data['seq']} of {data['origin']}",
     "conclusion_drawn": lambda data: "The investigation ended",
 }
 
@@ -114,7 +118,7 @@ def _source(state: State, data: Data, event: Event) -> State:
     if len(state["sources"]) >= SOURCES:
         raise EventRefused(f"A session has at most {SOURCES} sources: begin a new one")
     about = {key: data[key] for key in ("kind", "format", "name", "lines")}
-    added = {**about, "chars": len(data["text"]), "seq": event.seq}
+    added = {**about, "chars": data["chars"], "seq": event.seq, "at": event.at}
     # What was concluded does not cover the new source.
     return {"sources": {**state["sources"], data["id"]: added}, "conclusion": None}
 
@@ -185,7 +189,7 @@ def _result(state: State, data: Data, event: Event) -> State:
 
 
 def _asked(state: State, data: Data, event: Event) -> State:
-    return {"question": data}
+    return {"question": data, "looked": event.seq}
 
 
 def _answered(state: State, data: Data, event: Event) -> State:
@@ -198,6 +202,16 @@ def _answered(state: State, data: Data, event: Event) -> State:
 def _note(state: State, data: Data, event: Event) -> State:
     note = {"seq": event.seq, "author": data["author"], "text": data["text"][:GIST]}
     return {"notes": (state["notes"] + [note])[-NOTES:]}
+
+
+def _branched(state: State, data: Data, event: Event) -> State:
+    """Go on from an earlier state. Numbers of events, and so of questions, go on, too."""
+    earlier = data["state"]
+    if earlier is None:
+        return {}
+    if data["seq"] >= event.seq or earlier.keys() != state.keys() or earlier["seq"] != data["seq"]:
+        raise EventRefused(f"The state is not that after event {data['seq']}")
+    return {name: value for name, value in earlier.items() if name not in ("counts", "seq", "at")}
 
 
 def _concluded(state: State, data: Data, event: Event) -> State:
@@ -230,6 +244,7 @@ _CHANGES: dict[str, Callable[[State, Data, Event], State]] = {
     "question_asked": _asked,
     "question_answered": _answered,
     "note_added": _note,
+    "session_branched": _branched,
     "conclusion_drawn": _concluded,
 }
 
@@ -247,25 +262,43 @@ def _with(state: State, name: str, changes: State) -> State:
 
 
 def _rivals(state: State, leading: State) -> list[State]:
-    """Return the hypotheses of other services that are nearly as likely as the leading one."""
+    """Return the hypotheses that are nearly as likely as the leading one, and not in its chain."""
     return [
         each
         for each in state["hypotheses"].values()
-        if each["service"] != leading["service"]
+        if each["status"] == "supported"
+        and each["service"] != leading["service"]
         and leading["confidence"] - each["confidence"] < confidence.MARGIN
+        and not _is_chain(state, leading, each)
     ]
+
+
+def _is_chain(state: State, one: State, other: State) -> bool:
+    """Return whether one hypothesis led to the other."""
+    return any(each["seq"] == other["seq"] for each in _ancestors(state, one)) or any(
+        each["seq"] == one["seq"] for each in _ancestors(state, other)
+    )
+
+
+def _ancestors(state: State, hypothesis: State) -> list[State]:
+    """Return what led to a hypothesis. A parent is always older, so that this ends."""
+    found = []
+    while hypothesis["parent"] is not None:
+        hypothesis = state["hypotheses"][hypothesis["parent"]]
+        found.append(hypothesis)
+    return found
 
 
 def _judged(state: State) -> State:
     """Compute confidence and status of each hypothesis, and which one leads."""
-    hypotheses = {
-        name: {
+    hypotheses = {}
+    for name, each in state["hypotheses"].items():
+        share, status = confidence.judge(each["tests"], state["observations"])
+        hypotheses[name] = {
             **each,
-            "confidence": confidence.confidence(each["tests"]),
-            "status": confidence.status(each["tests"], started=each["started"]),
+            "confidence": share,
+            "status": status if each["started"] else "proposed",
         }
-        for name, each in state["hypotheses"].items()
-    }
     open_ = [name for name, each in hypotheses.items() if each["status"] != "refuted"]
     # Of equal ones, the first that was proposed leads.
     leading = max(open_, key=lambda name: hypotheses[name]["confidence"], default=None)

@@ -1,4 +1,4 @@
-"""Graph `diagnosis`: START -> intake -> gather -> propose -> investigate -> conclude -> END.
+"""Graph `diagnosis`: START -> intake -> gather -> investigate -> conclude -> END.
 
 If evidence is missing, `investigate` goes to `ask`, and `wait` interrupts the run; `intake` reads
 the answer. A message without data goes from `intake` to `answer`, or to `ask_first`.
@@ -17,7 +17,6 @@ from my_agent.diagnosis.nodes import (
     gather,
     intake,
     investigate,
-    propose,
     wait,
 )
 from my_agent.diagnosis.state import Input, State
@@ -27,7 +26,6 @@ graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
     .add_node(intake)
     .add_node(gather)
-    .add_node(propose)
     .add_node(investigate)
     .add_node(ask)
     .add_node(ask_first)
@@ -36,8 +34,7 @@ graph = (
     .add_node(answer)
     .add_edge(START, "intake")
     .add_conditional_edges("intake", after_intake)
-    .add_edge("gather", "propose")
-    .add_edge("propose", "investigate")
+    .add_edge("gather", "investigate")
     .add_conditional_edges("investigate", after_investigate)
     .add_edge("ask", "wait")
     .add_edge("ask_first", "wait")

@@ -1,15 +1,21 @@
 """Replies: what the assistant says. Pure; it says only what the state holds."""
 
 import json
+from collections.abc import Sequence
 
 from my_agent.diagnosis import report
 from my_agent.diagnosis.fold import State
 
-OFFLINE = "I am offline: no language model is configured, so rules read the data."
+OFFLINE = (
+    "No language model is configured, so I list what stands out, and name a cause only where two "
+    "independent lines show it."
+)
+NO_MORE = "That is all I have"
 FIRST = (
-    "What do you see, and where? Paste logs, metrics as CSV, or traces, as many as you like. Put "
-    "`==> name.log <==` above each file, so that I know its service. Lines from before the "
-    "incident help to tell what is new."
+    "What do you see, and where? Paste what you have, as many times as you like: logs of any kind, the "
+    "output of kubectl, docker, df or top, stack traces, metrics, traces. Long files can be uploaded. Put "
+    "`==> name.log <==` above each file, so that I can name it. Lines from before the incident help to "
+    "tell what is new."
 )
 AGAIN = (
     "I only look and change nothing, and I need something to read. For example, paste this with your "
@@ -19,10 +25,10 @@ AGAIN = (
     "2026-03-02 09:40:00 ERROR [payments] write failed: No space left on device"
 )
 HELP = (
-    "I look for the cause of an incident, and change nothing. Paste logs (JSON, logfmt, syslog, access logs, klog or plain "
-    "lines), metrics as CSV, or traces. With “check https://...” I look at a host from outside. I name "
-    "a cause only if tests of the evidence support it. “status” shows where I am, and “report” the "
-    "whole record."
+    "I look for the cause of an incident, and change nothing. Paste or upload anything: logs, output of "
+    "kubectl, docker, df or top, stack traces, metrics, traces. With “check https://...” I look at a host "
+    "from outside. I name a cause only if two independent lines of the evidence show it. “status” shows "
+    "where I am, and “report” the whole record."
 )
 THANKS = "You are welcome. The session stays open: paste more at any time."
 REMARK = (
@@ -31,17 +37,24 @@ REMARK = (
 )
 
 
-def question(missing: list[str], state: State) -> str:
-    """Return the question for what is missing."""
-    wanted = "; ".join(missing)
+def question(missing: Sequence[str], state: State, shown: str) -> str:
+    """Return the question for what is missing.
+
+    Args:
+        missing: what to ask for.
+        state: the state.
+        shown: what stands out in the evidence, as text; empty if nothing does.
+    """
     leading = state["hypotheses"].get(state["leading"])
     guess = (
-        f"So far my best guess is that {leading['statement']}, with a confidence of "
-        f"{leading['confidence']:.2f}. That is too little to name a cause. "
+        f"My best guess so far: {report.plain(leading['statement'])} (confidence "
+        f"{leading['confidence']:.2f}). That is too little to name a cause."
         if leading is not None
-        else "I find no sign of a cause yet. "
+        else "No cause has enough evidence yet."
     )
-    return f"{guess}Can you give me {wanted}? If not, say “no”, and I end with what there is."
+    wanted = "\n".join(f"- {report.plain(each)}" for each in missing)
+    asked = f"Can you give me one of these?\n{wanted}\nIf not, say “no”, and I end with what there is."
+    return "\n\n".join(filter(None, [guess, shown, asked]))
 
 
 def probed(url: str, result: str) -> str:
@@ -50,13 +63,23 @@ def probed(url: str, result: str) -> str:
     return f"Probe of {url}: {found}."
 
 
-def ended(session: str, state: State, *, offline: bool) -> str:
-    """Return the reply at the end of an investigation."""
+def ended(session: str, state: State, shown: str, runbooks: str, *, why: str) -> str:
+    """Return the reply at the end of an investigation.
+
+    Args:
+        session: its id.
+        state: its state.
+        shown: what stands out in the evidence, as text.
+        runbooks: what runbooks say about it, as text.
+        why: why no model has looked, or an empty text.
+    """
     parts = [report.conclusion(state)]
     found = state["conclusion"] or {}
     if found.get("outcome") == "cause":
         cause = state["hypotheses"][found["hypothesis"]]
         parts.append("\n".join(report.quotes(cause, "for", state["sources"])))
+    else:
+        parts.append(shown)
     refuted = [
         f"- {report.plain(each['statement'])}: {_why(each)}"
         for each in state["hypotheses"].values()
@@ -64,8 +87,8 @@ def ended(session: str, state: State, *, offline: bool) -> str:
     ]
     if refuted:
         parts.append("\n".join(["Ruled out:", *refuted]))
-    parts.append(f"The whole record: `GET /diagnosis/{session}/report`.")
-    return "\n\n".join([*parts, OFFLINE] if offline else parts)
+    parts += [runbooks, f"The whole record: `GET /diagnosis/{session}/report`.", why]
+    return "\n\n".join(filter(None, parts))
 
 
 def status(state: State) -> str:

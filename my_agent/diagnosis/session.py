@@ -1,19 +1,26 @@
 """Session: append to and read the session of a run, in the graphs' own database."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import ExecutionInfo
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import following, log
+from my_agent import parsing
+from my_agent.diagnosis import branching, following, log, texts
 from my_agent.diagnosis.events import CONTENTS, Event, New
 from my_agent.diagnosis.fold import State, apply
 from my_agent.diagnosis.log import Moment
-from my_agent.diagnosis.reading.reader import Source
+from my_agent.diagnosis.reading import digest
+from my_agent.diagnosis.reading.digest import Digest
+from my_agent.diagnosis.texts import Found
 from my_agent.tables import tables
 from my_agent.user import caller
+
+T = TypeVar("T")
+READING_SECONDS = 120.0
+"""Time that the reading of one source may take."""
 
 
 class NoThreadError(RuntimeError):
@@ -46,19 +53,47 @@ class Session:
             raise NoThreadError
         self.id = str(thread)
         self.task = info.task_id if info is not None else None
+        # The last event that this run knows, for the thread's state.
+        self.place: dict[str, Any] = {}
 
     async def now(self) -> Moment:
         """Return the session as it is."""
-        tenant, session = self.tenant, self.id
-        return await tables.run(lambda conn: log.moment(conn, tenant, session), tenant)
+        return await self._read(log.moment)
 
-    async def record(self, events: Sequence[New]) -> State:
-        """Append the events of a node with a snapshot, in one transaction; return the state."""
+    async def resume(self, known: Mapping[str, Any] | None) -> Moment:
+        """Return the session as the thread knows it, and go on from there.
+
+        A copied thread takes over the session that it was copied from. A run from an earlier
+        checkpoint goes on from the state that the checkpoint has.
+
+        Args:
+            known: where the thread's session was: `place` of that run; None: nowhere yet.
+        """
+        if known is None:
+            return await self.now()
+        tenant, session, task = self.tenant, self.id, self.task
 
         def work(connection: Connection) -> Moment:
-            return log.append(
+            return branching.resume(connection, tenant, session, known, task)
+
+        return await tables.run(work, tenant, write=True)
+
+    async def record(self, events: Sequence[New], given: Mapping[str, str] | None = None) -> State:
+        """Append the events of a node with a snapshot, in one transaction; return the state.
+
+        Args:
+            events: the events.
+            given: the texts of the sources that they add, by id.
+        """
+
+        def work(connection: Connection) -> Moment:
+            for source, text in (given or {}).items():
+                texts.write(connection, self.tenant, self.id, source, text)
+            done = log.append(
                 connection, self.tenant, self.id, events, command=self.task, snapshot=True
             )
+            self.place = branching.place(connection, self.tenant, self.id)
+            return done
 
         done = await tables.run(work, self.tenant, write=True)
         following.wake(self.tenant, self.id)
@@ -73,22 +108,65 @@ class Session:
             state = apply(state, Event(seq, each.type, version, each.data, 0, None, "", ""))
         return state
 
-    async def sources(self, state: State) -> list[Source]:
-        """Return the sources of a state with their texts, which the state does not hold."""
-        numbers = sorted(each["seq"] for each in state["sources"].values())
+    async def digests(self, state: State) -> dict[str, Digest]:
+        """Return what each source of a state says, by id. A source is read once."""
+        return {name: await self._digest(name, each) for name, each in state["sources"].items()}
 
-        def work(connection: Connection) -> list[Source]:
-            return [
-                _source(event.data, event.at)
-                for seq in numbers
-                for event in log.page(
-                    connection, self.tenant, self.id, after=seq - 1, to=seq, count=1
-                )
-            ]
+    async def search(self, words: Sequence[str], source: str | None, most: int) -> list[Found]:
+        """Return lines with all words, of one source or of all."""
+
+        def work(connection: Connection) -> list[Found]:
+            return texts.search(
+                connection, self.tenant, self.id, words, source=source, most=most
+            )
 
         return await tables.run(work, self.tenant)
 
+    async def lines(self, source: str, line: int, count: int) -> list[Found]:
+        """Return lines of a source, from a number on."""
+        return await self._read(texts.lines, source, line, count)
 
-def _source(data: dict[str, str], at: int) -> Source:
-    given = datetime.fromtimestamp(at / 1e6, UTC)
-    return Source(data["id"], data["kind"], data["format"], data["name"], data["text"], given)
+    async def parts(self, places: Sequence[tuple[str, int, int]]) -> list[str]:
+        """Return parts of sources: each of a source's id, a start and an end."""
+        tenant, session = self.tenant, self.id
+        return await tables.run(
+            lambda conn: [texts.read(conn, tenant, session, *each) for each in places], tenant
+        )
+
+    async def read(
+        self, text: str, about: Mapping[str, Any], *, seconds: float = parsing.SECONDS
+    ) -> Digest:
+        """Return what a text says, which is a source or a part of it.
+
+        Args:
+            text: the text.
+            about: the source, as the state has it.
+            seconds: the time that it may take.
+
+        Raises:
+            Unreadable: it takes longer.
+        """
+        known = (about["name"], about["kind"], about["format"], about["at"])
+        return await parsing.run(
+            digest.digest, text, *known, tenant=self.tenant, seconds=seconds
+        )
+
+    async def _digest(self, name: str, about: Mapping[str, Any]) -> Digest:
+        known: Digest | None = await self._read(texts.digest, name, digest.READER)
+        if known is not None:
+            return known
+        made = await self.read(await self._read(_whole, name), about, seconds=READING_SECONDS)
+
+        def keep(connection: Connection) -> None:
+            texts.keep_digest(connection, self.tenant, self.id, name, digest.READER, made)
+
+        await tables.run(keep, self.tenant, write=True)
+        return made
+
+    async def _read(self, work: Callable[..., T], *arguments: Any) -> T:
+        tenant, session = self.tenant, self.id
+        return await tables.run(lambda conn: work(conn, tenant, session, *arguments), tenant)
+
+
+def _whole(connection: Connection, tenant: str, session: str, source: str) -> str:
+    return "".join(texts.stream(connection, tenant, session, source))

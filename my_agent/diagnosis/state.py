@@ -22,6 +22,9 @@ class State(Input, total=False):
 
     # The state of the session, as the fold of its events computes it.
     diagnosis: dict[str, Any]
+    # The last event that this state knows: `session_id`, `seq` and `hash`. A copied thread, and a
+    # run from an earlier checkpoint, go on from there.
+    place: dict[str, Any]
     # What the last message wants, and sentences for the next answer: what could not be read in it,
     # and what probes found.
     wish: Wish
@@ -30,8 +33,8 @@ class State(Input, total=False):
     probes: list[str]
     # What would decide about the leading hypothesis.
     missing: list[str]
-    # Whether the hypotheses of this round came from a model, too.
-    model_used: bool
+    # Why there is no cause of a model in this round: empty if it has answered, or if there is none.
+    model_failed: str
 
 
 def unanswered(messages: list[AnyMessage]) -> list[HumanMessage]:

@@ -1,31 +1,27 @@
-"""Words: what a message without data wants. Pure; it decides only what is said, never a fact."""
+"""Words: what a message without data certainly wants. Pure; it decides only what is said, never a fact.
+
+What is not certain is read by a model, or is a remark.
+"""
 
 import re
 
 from my_agent.diagnosis.state import Wish
+from my_agent.understanding import words as known
 
-# Longer messages tell something rather than choose something.
-SHORT = 12
-
-_PATTERNS: tuple[tuple[Wish, re.Pattern[str]], ...] = (
-    ("thanks", re.compile(r"^(?:thanks?|thank you|thx|danke|merci|gracias|obrigad[oa]|great|perfect|nice|cool|ok(?:ay)?|got it)\b"
-                          r"(?!.*\b(?:but|now|what|why|how|please|can)\b)")),
-    # An order is no question about the confidence, and changes nothing.
-    ("remark", re.compile(r"\b(?:set|raise|increase|ignore|change|make|mark)\b"
-                          r".{0,200}\b(?:confiden\w+|rules?|cause)\b")),
-    ("report", re.compile(r"\b(?:report|post-?mortem|write-?up)\b")),
-    ("conclude", re.compile(
-        r"^(?:no|nope|none|nothing|n|stop|cancel|quit|enough|skip|done)[.!]*$|\bthat'?s (?:all|it|everything)\b|\bnothing (?:else|more)\b"
-        r"|\bno (?:more|other|further)\b|\b(?:don'?t|do not|haven'?t) (?:have|got)\b"
-        r"|\b(?:don'?t|do not) know\b(?!.{0,200}\byou\b)|\bno idea\b|\bdunno\b|\bnot sure\b|\bconclude\b|\b(?:go ahead|just (?:decide|finish))\b|\b(?:cannot|can'?t) (?:get|provide|share)\b"
-    )),
-    ("help", re.compile(r"\b(?:help|what can you do|how does this work|who are you|what are you)\b"
-                        r"|^(?:hi|hello|hey|good (?:morning|evening|day))\b")),
-    ("status", re.compile(
-        r"\b(?:status|so far|progress|why|what do you think|how sure|confiden\w+|explain|evidence|summar\w+"
-        r"|what (?:is|was|caused|happened)|which (?:service|one)|root cause)\b|\?$"
-    )),
-)  # fmt: skip
+_ALL = re.compile(
+    r"\b(?:that(?:'?s| is| was) (?:all|it|everything)|nothing (?:else|more)|no (?:more|other|further) (?:data|logs?|lines)"
+    r"|(?:don'?t|do not|haven'?t|have not) (?:have|got) (?:any ?thing|any|more)|there is (?:nothing|no) (?:more|else)"
+    r"|das (?:ist|war'?s?) (?:alles|schon alles)|mehr (?:habe|hab) ich nicht|sonst nichts|nichts (?:mehr|weiter)"
+    r"|(?:é|e|isso é|isto é) (?:só|tudo)|mais nada|não tenho mais)\b",
+    re.IGNORECASE,
+)
+"""Phrases that end the search for more evidence, in the languages of the product."""
+_ORDERS: dict[str, Wish] = {
+    "conclude": "conclude", "finish": "conclude", "stop": "conclude", "done": "conclude",
+    "decide": "conclude", "enough": "conclude", "fertig": "conclude", "terminar": "conclude",
+    "status": "status", "report": "report", "bericht": "report", "relatório": "report",
+    "help": "help", "hilfe": "help", "ajuda": "help",
+}  # fmt: skip
 _PROBE = re.compile(
     r"\b(?:check|probe|ping|test|look (?:up|at)|query|try)\s+(?:the\s+)?(?:site\s+|host\s+|url\s+)?"
     r"(?P<target>https?://[^\s,;<>\"')]+|(?:[a-z0-9-]+\.)+[a-z][a-z0-9-]+(?::\d+)?(?:/[^\s,;]*)?)",
@@ -36,23 +32,25 @@ _MORE = re.compile(r"\s*(?:,|and|,\s*and)\s+(?P<target>https?://[^\s,;<>\"')]+|(
 _FILE_NAME = re.compile(r"\.(?:log|txt|csv|json|jsonl|py|js|ts|go|java|ya?ml|md)$", re.IGNORECASE)
 
 
-def wish(words: str, *, has_sources: bool) -> Wish:
-    """Return what a message without data wants.
+def wish(words: str, *, has_sources: bool, is_asked: bool) -> Wish | None:
+    """Return what a message without data certainly wants, or None.
 
     Args:
         words: the message.
         has_sources: whether the session has something to read.
+        is_asked: whether the question for more evidence is open.
     """
     if not words.strip():
         return "status" if has_sources else "ask"
-    text = " ".join(words.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
-    short = len(text.split()) <= SHORT
-    for name, pattern in _PATTERNS:
-        if short and pattern.search(text):
-            # There is nothing to conclude from, and nothing to tell about, before the first source.
-            early = not has_sources and name in ("status", "report", "conclude", "remark")
-            return "ask" if early else name
-    return "remark" if has_sources else "ask"
+    talk = known.small_talk(words)
+    if talk is not None:
+        return "help" if talk == "greeting" else "thanks"
+    said = known.tokens(words)
+    order = _ORDERS.get(said[0]) if len(said) == 1 else None
+    if is_asked and (known.refuses(words) or ("?" not in words and _ALL.search(words))):
+        order = "conclude"
+    # There is nothing to conclude from, and nothing to tell about, before the first source.
+    return "ask" if order in ("conclude", "status", "report") and not has_sources else order
 
 
 def probes(words: str, most: int) -> list[str]:

@@ -12,7 +12,7 @@ class Quote:
 
     Attributes:
         source: The id of the source; empty: any.
-        text: The words, of one line or of lines that follow each other.
+        text: The words, of one line.
         role: What they show: the cause itself, an effect of it, a change before it, something
             beside it, or the opposite.
     """
@@ -29,12 +29,10 @@ class Refutation:
     Attributes:
         words: Words that stand together in one line.
         expect: Whether such a line must be there, or must not be there, if the cause is right.
-        says: What it tests, in words.
     """
 
     words: tuple[str, ...]
     expect: Literal["present", "absent"]
-    says: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,7 @@ class Proposal:
         cause: The cause as a sentence.
         quotes: The words it rests on.
         refutation: What would refute it, or None.
+        effect_of: The id of the proposal that led to it, or an empty text.
     """
 
     component: str
@@ -54,3 +53,9 @@ class Proposal:
     cause: str
     quotes: tuple[Quote, ...]
     refutation: Refutation | None = None
+    effect_of: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id of its hypothesis: the same component and kind are the same hypothesis."""
+        return f"{self.component[:39]}:{self.kind[:40]}"

@@ -1,0 +1,25 @@
+"""Kinds: what kind of statement a group of lines is. Two kinds are two witnesses."""
+
+from my_agent.diagnosis.reading.digest import Group
+
+_STATES = ("kubectl-describe", "kubectl-get", "yaml", "df", "free", "top", "ps", "netstat", "table")
+
+
+def kind_of(group: Group) -> str:
+    """Return the kind of statement: `trace`, `event`, `state`, `access`, `metric`, or its level."""
+    form = group.form
+    if form.endswith("-trace"):
+        return "trace"
+    if form.endswith("-events"):
+        return "event"
+    if "access" in form:
+        return "access"
+    if form.startswith(("prometheus", "csv")):
+        return "metric"
+    if form.startswith(_STATES):
+        return "state"
+    if form == "probe":
+        return "probe"
+    if group.level in ("error", "warning"):
+        return group.level
+    return "trouble" if group.stance == "trouble" else "notice"
