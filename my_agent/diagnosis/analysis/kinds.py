@@ -1,13 +1,16 @@
 """Kinds: what kind of statement a group of lines is. Two kinds are two witnesses."""
 
+from my_agent.diagnosis.analysis.anomalies import Anomaly
 from my_agent.diagnosis.reading.digest import Group
 
 _STATES = ("kubectl-describe", "kubectl-get", "yaml", "df", "free", "top", "ps", "netstat", "table")
 
 
-def kind_of(group: Group) -> str:
+def kind_of(group: Group | Anomaly) -> str:
     """Return the kind of statement: `trace`, `event`, `state`, `access`, `metric`, or its level."""
     form = group.form
+    if isinstance(group, Anomaly) and group.shift is not None:
+        return "metric"
     if form.endswith("-trace"):
         return "trace"
     if form.endswith("-events"):

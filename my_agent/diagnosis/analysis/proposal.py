@@ -29,10 +29,12 @@ class Refutation:
     Attributes:
         words: Words that stand together in one line.
         expect: Whether such a line must be there, or must not be there, if the cause is right.
+        says: What it tests, in words.
     """
 
     words: tuple[str, ...]
     expect: Literal["present", "absent"]
+    says: str = ""
 
 
 @dataclass(frozen=True, slots=True)
