@@ -107,10 +107,11 @@ class Looking:
             name: name of the model; None: the configured one.
             config: config of the run.
         """
-        made = Round(self._state)
-        quoting = Quoting(self._session, self._state, self._digests)
         missing = steps.following(self._found)
         proposed = await self._asked(name, config)
+        # After the model has looked: what tools have answered is evidence, too.
+        made = Round(self._state)
+        quoting = Quoting(self._session, self._state, self._digests)
         if isinstance(proposed, model.Found):
             for each in proposed.proposals:
                 await self._judge(made, quoting, each, "model")

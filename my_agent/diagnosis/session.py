@@ -53,6 +53,7 @@ class Session:
             raise NoThreadError
         self.id = str(thread)
         self.task = info.task_id if info is not None else None
+        self._written = 0
         # The last event that this run knows, for the thread's state.
         self.place: dict[str, Any] = {}
 
@@ -86,11 +87,15 @@ class Session:
             given: the texts of the sources that they add, by id.
         """
 
+        # A node that is repeated appends in the same order.
+        command = None if self.task is None else f"{self.task} {self._written}"
+        self._written += 1
+
         def work(connection: Connection) -> Moment:
             for source, text in (given or {}).items():
                 texts.write(connection, self.tenant, self.id, source, text)
             done = log.append(
-                connection, self.tenant, self.id, events, command=self.task, snapshot=True
+                connection, self.tenant, self.id, events, command=command, snapshot=True
             )
             self.place = branching.place(connection, self.tenant, self.id)
             return done
