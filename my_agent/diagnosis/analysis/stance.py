@@ -66,6 +66,8 @@ def _holds(text: str, match: re.Match[str]) -> bool:
     if _is_name(text, start, end) or wording.NOTHING.match(text, end):
         return False
     before = _before(text, start)
+    if before and before[0] in ("max", "maximum"):
+        return False
     if wording.CONDITIONS.intersection(before) or wording.CHECKED.search(
         text, max(0, start - 40), start
     ):
@@ -88,8 +90,9 @@ def _is_negated(before: list[str]) -> bool:
         if word in wording.NEGATORS:
             return True
         if word == "0":
+            # A number of a row of numbers, or the name of a task, counts nothing.
             owner = before[place + 1] if place + 1 < len(before) else ""
-            return owner not in wording.NUMBERED
+            return owner not in wording.NUMBERED and not owner.isdigit()
     return False
 
 
@@ -133,6 +136,8 @@ def _is_name(text: str, start: int, end: int) -> bool:
     if "://" in head or head.startswith(("/", "./", "@")) or head.count("/") > 1 or "=/" in head:
         return True
     if wording.FILE.search(token) and " " not in token:
+        return True
+    if head[-1:] in ("/", "#") or (head[-1:] == "." and tail[:1] == "("):
         return True
     if tail[:1] in ("_", ".", "-", "/") and tail[1:2].isalnum():
         return True

@@ -33,11 +33,11 @@ PLAIN = _words(
     r"no (?:leader|quorum|response|heartbeats?|reply|master|primary|endpoints|connection to|more connections)"
     r"(?! (?:errors?|fail\w{0,5}|required))",
     r"no (?:memory|space|disk space) (?:left|available)",
-    r"(?:does|do|did) ?n[o']t exist", r"(?:does|do|did) not exist", r"not exist", r"not (?:be )?(?:available|reachable|accessible|responding"
-    r"|responsive|running|ready|healthy|connected|mounted|enough|permitted|successful|succeed|ok|started|respond|alive|resolved|writable)",
+    r"(?:does|do|did) ?n[o']t exist", r"(?:does|do|did) not exist(?!,? skipping)", r"not exist", r"not (?:be )?(?:available|reachable|accessible|responding"
+    r"|responsive|running|ready|healthy|connected|mounted|enough|permitted|successful|succeed|ok|respond|alive|resolved|writable)",
     r"(?:is|are|has|was|went|gone|marked|declared|considered|seems|appears|link|host|node|server|peer|service|back-?end|interface)"
     r" (?:as |is |been )?(?:down|dead|offline|faulty|broken)",
-    r"is not (?:valid|trusted|a function|defined)", r"(?:lost|losing) (?:the |its |our )?(?:connection|contact|leader\w{0,4}|quorum|task|executor|node|worker|lock|lease|session)",
+    r"is not (?:trusted|a function)", r"(?:lost|losing) (?:the |its |our )?(?:connection|contact|leader\w{0,4}|quorum|task|executor|node|worker|lock|lease|session)",
     r"(?:connection|session|lease|heartbeat|packets?|node|executor|task|data)s? (?:was |were |has been |is |are )?lost",
     r"connection (?:was )?(?:reset|closed unexpectedly|broken)", r"connection reset by peer", r"broken pipe", r"(?:closed|terminated|exited|stopped|died) (?:unexpectedly|abnormally|prematurely)",
     r"(?:unexpectedly|prematurely) (?:closed|terminated|exited|stopped)", r"(?:killed|terminated) (?:by|process)", r"kill process", r"was killed",
@@ -52,14 +52,14 @@ PLAIN = _words(
     r"e(?:conn(?:refused|reset|aborted)|timedout|hostunreach|netunreach|nospc|nomem|mfile|nfile|pipe|acces|perm|rofs|dquot|notfound|ai_again)",
     r"(?:certificate|cert|license|licence|token|credentials?|password|key|deadline|secret|x509|lock) (?:has |is |have |was )?expired",
     r"(?:cert_has_)?expired (?:certificate|cert|token|credentials?|license|key|or is not yet valid)", r"cert_has_expired", r"certificate verify failed",
-    r"gateway time-?out", r"quota exceeded", r"rate limit(?:ed| reached)", r"machine check", r"unrecoverable", r"uncorrectable", r"catastrophic", r"outdated replica",
+    r"gateway time-?out", r"quota exceeded", r"rate limit(?:ed| reached)", r"unrecoverable", r"uncorrectable", r"catastrophic", r"outdated replica",
 )  # fmt: skip
 """What is a statement unless it is negated, asked for, or in a name."""
 
 WEAK = _words(
     r"retr(?:y|ies|ying|ied)", r"slow", r"not found", r"invalid", r"missing", r"unknown", r"unexpected(?:ly)?", r"high", r"low on", r"lag(?:ging|s)?",
     r"behind", r"expired", r"expires", r"dropp(?:ed|ing)", r"drops?", r"lost", r"disconnect(?:ed|s)?", r"unauthorized", r"forbidden",
-    r"roll(?:ed|ing) ?back", r"stale", r"down", r"dead", r"killed", r"bad", r"wrong", r"critical", r"emergency", r"unsupported", r"not (?:supported|allowed|set|configured)",
+    r"roll(?:ed|ing) ?back", r"stale", r"down", r"dead", r"killed", r"bad", r"wrong", r"critical", r"emergency", r"unsupported", r"not (?:supported|allowed|set|configured|valid|defined|started)",
     r"pressure", r"took too long", r"below", r"above", r"skew", r"unstable", r"suspect(?:ed)?", r"restarting", r"reset", r"delayed", r"overdue", r"long",
 )  # fmt: skip
 """What is a statement in a line of level warning only."""
@@ -87,12 +87,12 @@ BAD_VALUE = re.compile(
     r"|\b(?:status|code|status_?code|http_status|returned|responded with|got|HTTP)\"?'?(?: code| status)?\s{0,3}[=: ]\s{0,3}[\"']?5\d\d\b(?![.:\w])"
     r"|\b5(?:00 internal|02 bad|03 service|04 gateway)"
     r"|\b(?:memory|disk|pid)pressure[\s:=\"',]{1,40}(?:status[\s:=\"']{1,5})?true\b|\bnetworkunavailable[\s:=]{1,40}true\b"
-    r"|\b(?:ready|available|containersready|podscheduled|initialized|healthy|success|succeeded|reachable)[\s:=\"']{1,40}false\b"
+    r"|\b(?:ready|available|containersready|podscheduled|initialized|health|healthy|success|succeeded|reachable)[\s:=\"']{1,40}false\b"
     r"|\b0/\d{1,6} nodes are available"
     r"|\bexit(?:ed)?(?:[ _-]?with)?[ _-]?(?:code|status)?\"?\s{0,3}[=: ]\s{0,9}(?!143\b)[1-9]\d{0,9}\b(?![.:%])"
     r"|\brestart count:\s{0,12}[1-9]"
     r"|\b(?:used|full|usage|utili[sz]ation|cpu|memory|disk|heap|swap|inodes?)\b[^\n\d]{0,12}(?:9[5-9]|1\d\d)(?:\.\d+)?\s?%"
-    r"|\b(?:9[5-9]|100)(?:\.\d+)?\s?% (?:used|full|of (?:the )?(?:disk|memory|heap|space|capacity|cpu))\b",
+    r"|(?<!K, )\b(?:9[5-9]|100)(?:\.\d+)?\s?% (?:used|full|of (?:the )?(?:disk|memory|heap|space|capacity|cpu))\b",
     re.IGNORECASE,
 )
 """A value that is bad whatever the words around it."""
@@ -143,7 +143,7 @@ PARTS = frozenset(
     " logging logger file files page pages budget threshold policy tolerance tolerant injection correction controller monitor"
     " monitoring callback boundary mode listener prevention protection tracking tracker domain domains rate count counter counts metric"
     " metrics total stream template translator resolver interval period timer settings setting level dialog score score_adj"
-    " dumps safe handlers: limiter analysis value ms seconds s sec is_set".split()
+    " dumps safe handlers: limiter limit limits analysis value ms seconds s sec is_set".split()
 )
 """Words behind a noun that make a name of both."""
 
