@@ -14,6 +14,8 @@ LONGEST = 2_000
 # Words before a statement that can turn it around, words behind it, and characters they take.
 BEFORE, BEHIND, SPAN = 4, 3, 80
 _WORD = re.compile(r"[\w'%/+-]+|[,;:()\[\]{}|!?]|\.(?=\s)")
+_ENDS = frozenset(" \t\n\"'`,(){}[]<>|;")
+_UP_TO_WORD = re.compile(r"\W")
 _BREAKS = frozenset(",;:()[]{}|!?.")
 _LEVELS = frozenset(("error", "fatal", "panic", "critical"))
 
@@ -38,29 +40,29 @@ def of(text: str, level: str = "") -> Stance:
         # A tool that writes everything as errors says it plainly when all is well.
         plain = wording.GOOD_VALUE.search(text) or _ends_well(text, 0)
         return "fine" if plain else "trouble"
-    said = any(_holds(text, each) for each in wording.FINE.finditer(text))
+    said = any(says(text, each) for each in wording.FINE.finditer(text))
     return "fine" if said or wording.GOOD_VALUE.search(text) else "neutral"
 
 
 def _trouble(text: str, level: str) -> int | None:
     """Return where the last statement of trouble ends, or None."""
-    found = [each.end() for each in wording.PLAIN.finditer(text) if _holds(text, each)]
+    found = [each.end() for each in wording.PLAIN.finditer(text) if says(text, each)]
     found += [
         each.end()
         for pattern in (wording.NOUN, wording.CAMEL)
         for each in pattern.finditer(text)
-        if _holds(text, each) and not _is_part(text, each)
+        if says(text, each) and not _is_part(text, each)
     ]
     if level == "warning":
-        found += [each.end() for each in wording.WEAK.finditer(text) if _holds(text, each)]
+        found += [each.end() for each in wording.WEAK.finditer(text) if says(text, each)]
     return max(found, default=None)
 
 
 def _ends_well(text: str, last: int) -> bool:
-    return any(_holds(text, each) for each in wording.ENDS_WELL.finditer(text, last))
+    return any(says(text, each) for each in wording.ENDS_WELL.finditer(text, last))
 
 
-def _holds(text: str, match: re.Match[str]) -> bool:
+def says(text: str, match: re.Match[str]) -> bool:
     """Return whether a phrase is said, rather than negated, asked for, or a part of a name."""
     start, end = match.span()
     if _is_name(text, start, end) or wording.NOTHING.match(text, end):
@@ -119,31 +121,21 @@ def _is_part(text: str, match: re.Match[str]) -> bool:
 
 def _is_name(text: str, start: int, end: int) -> bool:
     """Return whether a phrase is a part of an option, an address, a path, a file or an identifier."""
-    left = (
-        max(
-            text.rfind(" ", max(0, start - SPAN), start),
-            text.rfind("\t", max(0, start - SPAN), start),
-        )
-        + 1
-    )
-    right = end
-    while right < len(text) and right < end + SPAN and not text[right].isspace():
+    left, right = start, end
+    while left > max(0, start - SPAN) and text[left - 1] not in _ENDS:
+        left -= 1
+    while right < min(len(text), end + SPAN) and text[right] not in _ENDS:
         right += 1
-    head, tail = text[left:start], text[end:right]
-    token = head + text[start:end] + tail
-    if head.startswith("-") and len(head) > 1 and head[1] != " ":
+    head, tail, after = text[left:start], text[end:right], text[end : end + 1]
+    if head[:1] == "-" and len(head) > 1:
         return True
     if "://" in head or head.startswith(("/", "./", "@")) or head.count("/") > 1 or "=/" in head:
         return True
-    if wording.FILE.search(token) and " " not in token:
-        return True
-    if head[-1:] in ("/", "#") or (head[-1:] == "." and tail[:1] == "("):
+    if head[-1:] in ("/", "#") or (head[-1:] == "." and after == "("):
         return True
     if tail[:1] in ("_", ".", "-", "/") and tail[1:2].isalnum():
         return True
-    if head[-1:] == "-" and head[-2:-1].isalnum():
+    if (head[-1:] == "-" and head[-2:-1].isalnum()) or wording.FILE.search(text[left:right]):
         return True
-    word = re.split(r"[^\w]", head)[-1]
-    return (
-        bool(wording.ASKED.search(word)) or "On" in word or (word[:1].islower() and word.isalpha())
-    )
+    word = _UP_TO_WORD.split(head)[-1]
+    return bool(wording.ASKED.search(word)) or "On" in word or (word[:1].islower() and word.isalpha())

@@ -14,7 +14,7 @@ NOUN = _words(
     r"underruns?", r"out ?of ?memory", r"oom(?:[ -]?kill(?:s|ed|er)?)?", r"outages?", r"packet loss", r"starvation",
     r"(?:disk|queue|buffer|table|device|file ?system|volume|pool|tablespace|memory|heap|partition|space|cache)"
     r" (?:is |are |was |almost |nearly )?full",
-    r"split[ -]brain", r"back-?off", r"congestion", r"conflicts?", r"violations?", r"lock wait timeout", r"lockups?",
+    r"split[ -]brain", r"back-?off", r"machine checks?", r"congestion", r"conflicts?", r"violations?", r"lock wait timeout", r"lockups?",
 )  # fmt: skip
 """What can be a statement, or a part of a name such as `error log` and `deadlock detector`."""
 
@@ -52,14 +52,15 @@ PLAIN = _words(
     r"e(?:conn(?:refused|reset|aborted)|timedout|hostunreach|netunreach|nospc|nomem|mfile|nfile|pipe|acces|perm|rofs|dquot|notfound|ai_again)",
     r"(?:certificate|cert|license|licence|token|credentials?|password|key|deadline|secret|x509|lock) (?:has |is |have |was )?expired",
     r"(?:cert_has_)?expired (?:certificate|cert|token|credentials?|license|key|or is not yet valid)", r"cert_has_expired", r"certificate verify failed",
-    r"gateway time-?out", r"quota exceeded", r"rate limit(?:ed| reached)", r"unrecoverable", r"uncorrectable", r"catastrophic", r"outdated replica",
+    r"gateway time-?out", r"quota exceeded", r"rate limit(?:ed| reached)", r"unrecoverable", r"uncorrectable", r"catastrophic", r"manual intervention required", r"there (?:is|are) no (?:servers?|leader|nodes?|members?|space|memory|replicas?)", r"is undefined", r"faulty", r"unavail", r"circular locking dependency",
+    r"we roll back", r"exec format error", r"outdated replica",
 )  # fmt: skip
 """What is a statement unless it is negated, asked for, or in a name."""
 
 WEAK = _words(
     r"retr(?:y|ies|ying|ied)", r"slow", r"not found", r"invalid", r"missing", r"unknown", r"unexpected(?:ly)?", r"high", r"low on", r"lag(?:ging|s)?",
     r"behind", r"expired", r"expires", r"dropp(?:ed|ing)", r"drops?", r"lost", r"disconnect(?:ed|s)?", r"unauthorized", r"forbidden",
-    r"roll(?:ed|ing) ?back", r"stale", r"down", r"dead", r"killed", r"bad", r"wrong", r"critical", r"emergency", r"unsupported", r"not (?:supported|allowed|set|configured|valid|defined|started)",
+    r"roll(?:ed|ing) ?back", r"stale", r"dead", r"killed", r"bad", r"wrong", r"critical", r"emergency", r"unsupported", r"not (?:supported|allowed|set|configured|valid|defined|started)",
     r"pressure", r"took too long", r"below", r"above", r"skew", r"unstable", r"suspect(?:ed)?", r"restarting", r"reset", r"delayed", r"overdue", r"long",
 )  # fmt: skip
 """What is a statement in a line of level warning only."""
@@ -130,7 +131,7 @@ NUMBERED = frozenset(
 """Words before a number that is a name rather than a count."""
 
 CONDITIONS = frozenset(
-    "if when whether unless might may would in-case should until checking scanning looking".split()
+    "if when whether unless might may would echo should until checking scanning looking".split()
 )
 """Words before what did not happen, or not yet."""
 
