@@ -117,9 +117,15 @@ def find(sources: Mapping[str, Digest]) -> Anomalies:
         found.metrics += [each for each in digest.metrics if each not in found.metrics]
     found.components = _components(sources)
     known = frozenset(found.components)
-    every = [each for name, digest in sources.items() for each in _of_source(name, digest, found.clock, known)]
+    every = [
+        each
+        for name, digest in sources.items()
+        for each in _of_source(name, digest, found.clock, known)
+    ]
     found.fine = [each for each in every if each.kind == "fine"][:FINE]
-    told = sorted((each for each in every if each.change), key=lambda each: (each.when or 0, each.id))
+    told = sorted(
+        (each for each in every if each.change), key=lambda each: (each.when or 0, each.id)
+    )
     found.changes = told[:MOST]
     ranked = [each for each in every if each.kind not in ("fine", "change")]
     ranked.sort(key=lambda each: (-each.score, each.when or math.inf, each.id))
@@ -144,7 +150,7 @@ def _of_source(name: str, digest: Digest, clock: Clock, known: frozenset[str]) -
     total = max(1, sum(each.count for each in digest.groups))
     for group in digest.groups:
         novelty = timing.novelty(digest, group, clock)
-        change = "" if group.stance == "trouble" else changes.of(group.text)
+        change = "" if group.stance == "trouble" else changes.of(group.text, group.form)
         kind = _kind(group, novelty, change, total)
         if kind is None:
             continue
@@ -201,7 +207,9 @@ def _relate(found: Anomalies, sources: Mapping[str, Digest]) -> None:
     blamed: dict[str, list[Anomaly]] = defaultdict(list)
     calls: dict[tuple[str, str], None] = {}
     for digest in sources.values():
-        calls.update(((blame.canonical(one), blame.canonical(other)), None) for one, other in digest.calls)
+        calls.update(
+            ((blame.canonical(one), blame.canonical(other)), None) for one, other in digest.calls
+        )
     for each in found.ranked:
         by[each.component].append(each)
         for name in each.names:

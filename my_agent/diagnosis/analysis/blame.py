@@ -20,6 +20,8 @@ _NO_NAMES = frozenset(
         *("main", "app", "application", "container", "pod", "node", "kernel", "kubelet", "error", "info", "warning", "default", "root"),
         *("user", "system", "process", "thread", "job", "task", "tcp", "udp", "http", "https", "name", "not", "no", "failed", "timeout"),
         *("closed", "refused", "reset", "lost", "local", "cache", "api", "log", "data", "text", "file", "test", "worker", "shutdown"),
+        *("broker", "proxy", "master", "leader", "controller", "connection", "partition", "request", "response", "session", "resource"),
+        *("transaction", "backoff", "namespace", "cluster", "image", "volume", "network", "disk", "memory", "query", "table", "driver"),
     )
 )  # fmt: skip
 

@@ -138,4 +138,6 @@ def _is_name(text: str, start: int, end: int) -> bool:
     if (head[-1:] == "-" and head[-2:-1].isalnum()) or wording.FILE.search(text[left:right]):
         return True
     word = _UP_TO_WORD.split(head)[-1]
-    return bool(wording.ASKED.search(word)) or "On" in word or (word[:1].islower() and word.isalpha())
+    return (
+        bool(wording.ASKED.search(word)) or "On" in word or (word[:1].islower() and word.isalpha())
+    )

@@ -57,7 +57,9 @@ def read(sources: Iterable[Digest]) -> Clock:
                     place = min(BUCKETS - 1, (when - first) * BUCKETS // (last - first))
                     trouble[place] += math.log1p(count)
         for shift in digest.shifts:
-            trouble[min(BUCKETS - 1, max(0, (shift.when - first) * BUCKETS // (last - first)))] += 3.0
+            trouble[min(BUCKETS - 1, max(0, (shift.when - first) * BUCKETS // (last - first)))] += (
+                3.0
+            )
     begin = _begin(trouble)
     if begin is None:
         return Clock(first, last)

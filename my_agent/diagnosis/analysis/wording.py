@@ -8,6 +8,10 @@ def _words(*patterns: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z])(?:{'|'.join(patterns)})(?![a-z])", re.IGNORECASE)
 
 
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 NOUN = _words(
     r"errors?", r"err", r"exceptions?", r"failures?", r"faults?", r"panics?", r"fatal", r"crash(?:es)?",
     r"deadlocks?", r"time-?outs?", r"leaks?", r"corruptions?", r"overloads?", r"overflows?", r"overruns?",
@@ -118,20 +122,20 @@ LOGIN = re.compile(
 )
 """Somebody who was not let in: trouble of theirs, and nothing that the service suffers from."""
 
-NEGATORS = frozenset(
+NEGATORS = _set(
     "no not without zero never none nor neither non avoid avoids avoiding prevent prevents preventing"
-    " isn't wasn't didn't doesn't don't hasn't haven't aren't weren't won't ignore ignoring ignored suppress suppressed".split()
+    " isn't wasn't didn't doesn't don't hasn't haven't aren't weren't won't ignore ignoring ignored suppress suppressed"
 )
 """Words before a statement that turn it around."""
 
-NUMBERED = frozenset(
+NUMBERED = _set(
     "task job shard stage core cpu node partition disk slot port attempt worker replica thread device drive rank line channel"
-    " unit lun id number process instance step container pod index retry rack level".split()
+    " unit lun id number process instance step container pod index retry rack level"
 )
 """Words before a number that is a name rather than a count."""
 
-CONDITIONS = frozenset(
-    "if when whether unless might may would echo should until checking scanning looking".split()
+CONDITIONS = _set(
+    "if when whether unless might may would echo should until checking scanning looking"
 )
 """Words before what did not happen, or not yet."""
 
@@ -139,18 +143,18 @@ CHECKED = _words(
     r"(?:check(?:ing|s)?|scan(?:ning)?|look(?:ing)?|monitor(?:ing)?|test(?:ing)?|watch(?:ing)?|wait(?:ing)?) for (?:\w{1,20} ){0,2}$"
 )
 
-PARTS = frozenset(
+PARTS = _set(
     "handler handlers handling detector detection check checks checker checking recovery reporting reporter report reports log logs"
     " logging logger file files page pages budget threshold policy tolerance tolerant injection correction controller monitor"
     " monitoring callback boundary mode listener prevention protection tracking tracker domain domains rate count counter counts metric"
     " metrics total stream template translator resolver interval period timer settings setting level dialog score score_adj"
-    " dumps safe handlers: limiter limit limits analysis value ms seconds s sec is_set".split()
+    " dumps safe handlers: limiter limit limits analysis value ms seconds s sec is_set"
 )
 """Words behind a noun that make a name of both."""
 
-SETTLED = frozenset(
+SETTLED = _set(
     "enabled disabled configured registered installed initialized set passed cleared resolved recovered fixed ignored suppressed none"
-    " corrected supported".split()
+    " corrected supported"
 )
 """Words behind a noun that say that it is settled."""
 
