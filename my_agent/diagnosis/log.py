@@ -96,7 +96,7 @@ def append(
     events = [checked(each) for each in new]
     now = time.time_ns() // 1000 if now is None else now
     # Taken even for no events, so that `expected` is compared with what no one changes meanwhile.
-    _lock(connection, tenant, session)
+    lock(connection, tenant, session)
     head = _head(connection, tenant, session)
     if expected is not None and expected != head.seq:
         raise Conflict(head.seq, expected)
@@ -186,6 +186,35 @@ def page(
     return [_event(row) for row in rows]
 
 
+def lock(connection: Connection, tenant: str, session: str, *, opens: bool = True) -> bool:
+    """Let no one else write to this session before the transaction ends.
+
+    On SQLite a write transaction locks the whole file already.
+
+    Args:
+        connection: a transaction that may write.
+        tenant: the tenant.
+        session: the session.
+        opens: whether a session without events may begin.
+
+    Returns:
+        Whether there is such a session now. It is deleted with its thread.
+    """
+    values = {"tenant_id": tenant, "session_id": session}
+    postgres = connection.dialect.name == "postgresql"
+    locked = statements.LOCKED if postgres else statements.FIRST
+    if connection.execute(locked, values).first() is not None:
+        return True
+    if not opens:
+        return False
+    row = snapshots.row(tenant, session, BEGINNING, 0)
+    insert = postgresql.insert if postgres else sqlite.insert
+    connection.execute(insert(sessions).values(row).on_conflict_do_nothing())
+    if postgres:
+        connection.execute(locked, values)
+    return True
+
+
 def last_seq(connection: Connection, tenant: str, session: str) -> int:
     """Return the number of a session's last event; 0 if there is none."""
     return _head(connection, tenant, session).seq
@@ -225,20 +254,3 @@ def _is_written(connection: Connection, tenant: str, session: str, command: str 
         return False
     values = {"tenant_id": tenant, "session_id": session, "command": command}
     return connection.execute(statements.WRITTEN, values).first() is not None
-
-
-def _lock(connection: Connection, tenant: str, session: str) -> None:
-    """Let no one else append to this session before the transaction ends.
-
-    On SQLite a write transaction locks the whole file already.
-    """
-    values = {"tenant_id": tenant, "session_id": session}
-    postgres = connection.dialect.name == "postgresql"
-    locked = statements.LOCKED if postgres else statements.FIRST
-    if connection.execute(locked, values).first() is not None:
-        return
-    row = snapshots.row(tenant, session, BEGINNING, 0)
-    insert = postgresql.insert if postgres else sqlite.insert
-    connection.execute(insert(sessions).values(row).on_conflict_do_nothing())
-    if postgres:
-        connection.execute(locked, values)

@@ -2,11 +2,18 @@
 
 from sqlalchemy import BindParameter, bindparam, delete, insert, select
 
-from my_agent.diagnosis.tables import events, sessions
+from my_agent.diagnosis.tables import digests, events, sessions, texts
 
 _TENANT: BindParameter[str] = bindparam("tenant_id")
 _SESSION: BindParameter[str] = bindparam("session_id")
 _OF_EVENTS = (events.c.tenant_id == _TENANT) & (events.c.session_id == _SESSION)
+_SOURCE: BindParameter[str] = bindparam("source_id")
+_OF_TEXT = (
+    (texts.c.tenant_id == _TENANT)
+    & (texts.c.session_id == _SESSION)
+    & (texts.c.source_id == _SOURCE)
+)
+_OF_DIGESTS = (digests.c.tenant_id == _TENANT) & (digests.c.session_id == _SESSION)
 _OF_SESSION = (sessions.c.tenant_id == _TENANT) & (sessions.c.session_id == _SESSION)
 _EVENT = select(
     *(
@@ -54,3 +61,42 @@ KEPT = (
 FORGET = delete(sessions).where(_OF_SESSION, sessions.c.seq == bindparam("gone"))
 ADD_EVENT = insert(events)
 ADD_SNAPSHOT = insert(sessions)
+
+PIECES = (
+    select(texts.c.number, texts.c.start, texts.c.line, texts.c.text)
+    .where(_OF_TEXT, texts.c.number > bindparam("after"))
+    .order_by(texts.c.number)
+    .limit(1)
+)
+PIECE_AT = (
+    select(texts.c.number)
+    .where(_OF_TEXT, texts.c.start <= bindparam("place"))
+    .order_by(texts.c.number.desc())
+    .limit(1)
+)
+PIECE_OF_LINE = (
+    select(texts.c.number)
+    .where(_OF_TEXT, texts.c.line < bindparam("place"))
+    .order_by(texts.c.number.desc())
+    .limit(1)
+)
+HAS_TEXT = select(texts.c.number).where(_OF_TEXT, texts.c.number == 0)
+TEXT_IDS = (
+    select(texts.c.source_id)
+    .where(texts.c.tenant_id == _TENANT, texts.c.session_id == _SESSION, texts.c.number == 0)
+    .order_by(texts.c.source_id)
+)
+ADD_PIECES = insert(texts)
+# Events of sources whose version still had the text.
+OLD_SOURCES = (
+    select(events.c.version, events.c.data)
+    .where(_OF_EVENTS, events.c.type == "source_added", events.c.version < bindparam("below"))
+    .order_by(events.c.seq)
+)
+DIGEST = select(digests.c.digest).where(
+    _OF_DIGESTS, digests.c.source_id == _SOURCE, digests.c.reader == bindparam("reader")
+)
+FORGET_DIGESTS = delete(digests).where(
+    _OF_DIGESTS, digests.c.source_id == _SOURCE, digests.c.reader <= bindparam("reader")
+)
+ADD_DIGEST = insert(digests)
