@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import log, snapshots, statements
+from my_agent.diagnosis import log, snapshots, statements, texts
 from my_agent.diagnosis.events import Event, SessionBranched, new
 from my_agent.diagnosis.fold import State
 from my_agent.diagnosis.log import Conflict, Moment
@@ -193,7 +193,8 @@ class _Copied:
     def __init__(self, connection: Connection, tenant: str, origin: str, into: str) -> None:
         self._connection, self._tenant = connection, tenant
         self._origin, self._into = origin, into
-        self._sources: list[str] = []
+        # A source that was given again on another path counts once.
+        self._sources: dict[str, None] = {}
 
     def events(self, seq: int, state: State) -> None:
         """Copy the events until `seq`, whose state is given, and the snapshots that stay."""
@@ -223,18 +224,15 @@ class _Copied:
 
     def texts(self) -> None:
         """Copy the texts and digests of the sources."""
-        names = {"tenant_id": self._tenant, "session_id": self._origin, "into": self._into}
         for source in self._sources:
-            values = {**names, "source_id": source}
-            if not self._connection.execute(statements.COPY_TEXT, values).rowcount:
+            if not texts.copy(self._connection, self._tenant, self._origin, self._into, source):
                 raise NoSuchMoment(f"The text of the source {source} is gone")
-            self._connection.execute(statements.COPY_DIGESTS, values)
 
     def _note(self, event: Event) -> None:
         data: dict[str, Any] = event.data
         # Older events have their text themselves.
         if event.type == "source_added" and "text" in data and not data["text"]:
-            self._sources.append(data["id"])
+            self._sources[data["id"]] = None
 
     def _state(self, seq: int, last: int, state: State) -> State | None:
         """Return the state after an event if it is to have a snapshot and is known."""

@@ -58,7 +58,8 @@ def apply(state: State, event: Event) -> State:
     changed = _CHANGES[event.type](state, data, event)
     entry = timeline_entry(event.seq, event.type, data, event.at)
     if entry is not None:
-        changed["timeline"] = (state["timeline"] + [entry])[-TIMELINE:]
+        before = changed.get("timeline", state["timeline"])
+        changed["timeline"] = (before + [entry])[-TIMELINE:]
     after = {**state, **changed, "counts": counts, "seq": event.seq, "at": event.at}
     return _judged(after) if "hypotheses" in changed else after
 
@@ -93,6 +94,7 @@ _TOLD: dict[str, Callable[[Data], str]] = {
     "test_recorded": lambda data: f"{data['hypothesis']}: {data['test']} {data['outcome']}",
     "question_asked": lambda data: data["text"],
     "note_added": lambda data: f"{data['author']}: {data['text']}",
+    "session_branched": lambda data: f"Went on from event {data['seq']} of {data['origin']}",
     "conclusion_drawn": lambda data: "The investigation ended",
 }
 
@@ -114,7 +116,7 @@ def _source(state: State, data: Data, event: Event) -> State:
     if len(state["sources"]) >= SOURCES:
         raise EventRefused(f"A session has at most {SOURCES} sources: begin a new one")
     about = {key: data[key] for key in ("kind", "format", "name", "lines")}
-    added = {**about, "chars": len(data["text"]), "seq": event.seq}
+    added = {**about, "chars": data["chars"], "seq": event.seq, "at": event.at}
     # What was concluded does not cover the new source.
     return {"sources": {**state["sources"], data["id"]: added}, "conclusion": None}
 
@@ -200,6 +202,16 @@ def _note(state: State, data: Data, event: Event) -> State:
     return {"notes": (state["notes"] + [note])[-NOTES:]}
 
 
+def _branched(state: State, data: Data, event: Event) -> State:
+    """Go on from an earlier state. Numbers of events, and so of questions, go on, too."""
+    earlier = data["state"]
+    if earlier is None:
+        return {}
+    if data["seq"] >= event.seq or earlier.keys() != state.keys() or earlier["seq"] != data["seq"]:
+        raise EventRefused(f"The state is not that after event {data['seq']}")
+    return {name: value for name, value in earlier.items() if name not in ("counts", "seq", "at")}
+
+
 def _concluded(state: State, data: Data, event: Event) -> State:
     """Name a cause only if the leading hypothesis is supported by tests, and is clearly ahead."""
     leading = state["leading"]
@@ -230,6 +242,7 @@ _CHANGES: dict[str, Callable[[State, Data, Event], State]] = {
     "question_asked": _asked,
     "question_answered": _answered,
     "note_added": _note,
+    "session_branched": _branched,
     "conclusion_drawn": _concluded,
 }
 

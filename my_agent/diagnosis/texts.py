@@ -141,6 +141,14 @@ def write(
         connection.execute(statements.ADD_PIECES, rows)
 
 
+def copy(connection: Connection, tenant: str, origin: str, into: str, source: str) -> bool:
+    """Copy the text and digests of a source to another session; return whether it has a text."""
+    values = {"tenant_id": tenant, "session_id": origin, "source_id": source, "into": into}
+    connection.execute(statements.COPY_TEXT, values)
+    connection.execute(statements.COPY_DIGESTS, values)
+    return _is_written(connection, tenant, into, source)
+
+
 def read(
     connection: Connection, tenant: str, session: str, source: str, start: int, end: int
 ) -> str:
