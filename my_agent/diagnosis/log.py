@@ -96,35 +96,33 @@ def append(
     events = [checked(each) for each in new]
     now = time.time_ns() // 1000 if now is None else now
     # Taken even for no events, so that `expected` is compared with what no one changes meanwhile.
-    _lock(connection, tenant, session)
-    head = _head(connection, tenant, session)
-    if expected is not None and expected != head.seq:
-        raise Conflict(head.seq, expected)
+    lock(connection, tenant, session)
+    tip = head(connection, tenant, session)
+    if expected is not None and expected != tip.seq:
+        raise Conflict(tip.seq, expected)
     before = moment(connection, tenant, session)
     if not events or _is_written(connection, tenant, session, command):
         return before
     # A clock that steps back does not take the events with it.
-    at = max(now, head.at)
-    state, last = before.state, head.hash
+    at = max(now, tip.at)
+    state, last = before.state, tip.hash
     rows: list[dict[str, Any]] = []
-    taken: list[Snapshot] = []
-    snapped = before.seq - before.read
-    for seq, each in enumerate(events, head.seq + 1):
+    taken: list[dict[str, Any]] = []
+    snapped, end = before.seq - before.read, tip.seq + len(events)
+    for seq, each in enumerate(events, tip.seq + 1):
         event = _follow(session, seq, each, at, command, last)
         state, last = apply(state, event), event.hash
-        rows.append({"tenant_id": tenant, "session_id": session, **_row(event)})
-        if seq % EVERY == 0:
-            taken.append(Snapshot(seq, state, last))
+        rows.append(row_of(tenant, session, event))
+        is_last = seq == end and (snapshot or seq - snapped > NEAR)
+        if seq % EVERY == 0 or is_last:
+            taken.append(snapshots.row(tenant, session, Snapshot(seq, state, last), at))
+            rows[-1]["state_hash"] = snapshots.state_hash(taken[-1])
             snapped = seq
-    seq = head.seq + len(events)
-    if seq != snapped and (snapshot or seq - snapped > NEAR):
-        taken.append(Snapshot(seq, state, last))
     connection.execute(statements.ADD_EVENT, rows)
     if taken:
-        made = [snapshots.row(tenant, session, each, at) for each in taken]
-        connection.execute(statements.ADD_SNAPSHOT, made)
+        connection.execute(statements.ADD_SNAPSHOT, taken)
         snapshots.forget_old(connection, tenant, session)
-    return Moment(seq, state, before.read)
+    return Moment(end, state, before.read)
 
 
 def moment(
@@ -183,12 +181,60 @@ def page(
     """Return at most `count` events after the event `after`, until the event `to`."""
     values = {"tenant_id": tenant, "session_id": session, "after": after, "to": to, "count": count}
     rows = connection.execute(statements.RANGE, values).all()
-    return [_event(row) for row in rows]
+    return [event_of(row) for row in rows]
+
+
+def lock(connection: Connection, tenant: str, session: str, *, opens: bool = True) -> bool:
+    """Let no one else write to this session before the transaction ends.
+
+    On SQLite a write transaction locks the whole file already.
+
+    Args:
+        connection: a transaction that may write.
+        tenant: the tenant.
+        session: the session.
+        opens: whether a session without events may begin.
+
+    Returns:
+        Whether there is such a session now. It is deleted with its thread.
+    """
+    values = {"tenant_id": tenant, "session_id": session}
+    postgres = connection.dialect.name == "postgresql"
+    locked = statements.LOCKED if postgres else statements.FIRST
+    if connection.execute(locked, values).first() is not None:
+        return True
+    if not opens:
+        return False
+    row = snapshots.row(tenant, session, BEGINNING, 0)
+    insert = postgresql.insert if postgres else sqlite.insert
+    connection.execute(insert(sessions).values(row).on_conflict_do_nothing())
+    if postgres:
+        connection.execute(locked, values)
+    return True
+
+
+def head(connection: Connection, tenant: str, session: str) -> Head:
+    """Return the last event of a session; of one without events, what the first follows."""
+    values = {"tenant_id": tenant, "session_id": session}
+    found = connection.execute(statements.HEAD, values).first()
+    return Head(0, 0, GENESIS) if found is None else Head(*found)
 
 
 def last_seq(connection: Connection, tenant: str, session: str) -> int:
     """Return the number of a session's last event; 0 if there is none."""
-    return _head(connection, tenant, session).seq
+    return head(connection, tenant, session).seq
+
+
+def row_of(tenant: str, session: str, event: Event) -> dict[str, Any]:
+    """Return the row of an event, without the hash of a state."""
+    row = {**event._asdict(), "data": dumps(event.data), "state_hash": None}
+    return {"tenant_id": tenant, "session_id": session, **row}
+
+
+def event_of(row: Any) -> Event:
+    """Return the event of a row that a statement has read."""
+    seq, kind, version, data, at, command, previous, made = row
+    return Event(seq, kind, version, json.loads(data), at, command, previous, made)
 
 
 def event_hash(session: str, event: Event) -> str:
@@ -205,40 +251,8 @@ def _follow(
     return event._replace(hash=event_hash(session, event))
 
 
-def _event(row: Any) -> Event:
-    seq, kind, version, data, at, command, previous, made = row
-    return Event(seq, kind, version, json.loads(data), at, command, previous, made)
-
-
-def _row(event: Event) -> dict[str, Any]:
-    return {**event._asdict(), "data": dumps(event.data)}
-
-
-def _head(connection: Connection, tenant: str, session: str) -> Head:
-    values = {"tenant_id": tenant, "session_id": session}
-    found = connection.execute(statements.HEAD, values).first()
-    return Head(0, 0, GENESIS) if found is None else Head(*found)
-
-
 def _is_written(connection: Connection, tenant: str, session: str, command: str | None) -> bool:
     if command is None:
         return False
     values = {"tenant_id": tenant, "session_id": session, "command": command}
     return connection.execute(statements.WRITTEN, values).first() is not None
-
-
-def _lock(connection: Connection, tenant: str, session: str) -> None:
-    """Let no one else append to this session before the transaction ends.
-
-    On SQLite a write transaction locks the whole file already.
-    """
-    values = {"tenant_id": tenant, "session_id": session}
-    postgres = connection.dialect.name == "postgresql"
-    locked = statements.LOCKED if postgres else statements.FIRST
-    if connection.execute(locked, values).first() is not None:
-        return
-    row = snapshots.row(tenant, session, BEGINNING, 0)
-    insert = postgresql.insert if postgres else sqlite.insert
-    connection.execute(insert(sessions).values(row).on_conflict_do_nothing())
-    if postgres:
-        connection.execute(locked, values)

@@ -1,4 +1,7 @@
-"""Tables of the diagnosis: the events of each session, and snapshots of its state."""
+"""Tables of the diagnosis: events and texts of each session, and what is derived from them.
+
+Events and texts are kept by triggers. Snapshots of the state and digests of texts are caches.
+"""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, text
 
@@ -44,6 +47,8 @@ events = Table(
     # Hash of the event before, and of this event with it.
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
+    # Hash of the state after this event, if a snapshot was taken with it; else NULL.
+    Column("state_hash", Text, nullable=True),
     # It does not begin with the session: without statistics, Postgres would take such an index
     # instead of the primary key, and read the whole session for each event.
     Index(
@@ -56,4 +61,33 @@ events = Table(
     ),
     # A trigger keeps the events; this setting lets it accept a deletion.
     info=rules(thread="session_id", guard="diagnosis_erase_tenant"),
+)
+
+texts = Table(
+    "diagnosis_texts",
+    metadata,
+    Column("tenant_id", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),
+    Column("source_id", Text, primary_key=True),
+    # From 0, without gaps. A source without text has one empty piece.
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    # Characters of the source before this piece, and line ends before it.
+    Column("start", BigInteger, nullable=False),
+    Column("line", BigInteger, nullable=False),
+    # Cut after a line end, except in very long lines. The last column: it is not read for the others.
+    Column("text", Text, nullable=False),
+    info=rules(thread="session_id", guard="diagnosis_erase_tenant"),
+)
+
+digests = Table(
+    "diagnosis_digests",
+    metadata,
+    Column("tenant_id", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),
+    Column("source_id", Text, primary_key=True),
+    # The version of the readers.
+    Column("reader", Integer, primary_key=True, autoincrement=False),
+    # JSON.
+    Column("digest", Text, nullable=False),
+    info=rules(thread="session_id", export=False),
 )

@@ -1,14 +1,15 @@
 """Verify: rebuild a session from its events, and compare it with what is stored."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import log
-from my_agent.diagnosis.events import EventRefused
+from my_agent.diagnosis import log, snapshots, statements, texts
+from my_agent.diagnosis.events import Event, EventRefused
 from my_agent.diagnosis.fold import State, apply, initial
 from my_agent.diagnosis.snapshots import GENESIS
-from my_agent.diagnosis.upcasting import UnknownEvent
+from my_agent.diagnosis.upcasting import UnknownEvent, current
 
 
 class Verdict(NamedTuple):
@@ -28,7 +29,7 @@ class Verdict(NamedTuple):
 
 
 def verify(connection: Connection, tenant: str, session: str, live: State | None) -> Verdict:
-    """Replay all events of a session, check each link of the chain, and compare the states.
+    """Replay all events of a session, check each link of the chain, and compare what is stored.
 
     Args:
         connection: a transaction.
@@ -37,27 +38,92 @@ def verify(connection: Connection, tenant: str, session: str, live: State | None
         live: another state to compare with, such as that of the graph. It may be older than the
             last event.
     """
-    state, previous, seq, then = initial(), GENESIS, 0, None
-    for event in log.stream(connection, tenant, session):
-        place = f"event {seq + 1}"
-        if event.seq != seq + 1:
-            return Verdict(seq, False, "broken", _difference(place, event.seq, "a gap"))
-        made = log.event_hash(session, event)
-        if event.previous != previous or event.hash != made:
-            return Verdict(seq, False, "broken", _difference(place, event.hash, made))
-        try:
-            state = apply(state, event)
-        except (EventRefused, UnknownEvent, KeyError) as error:
-            return Verdict(seq, False, "whole", _difference(place, event.type, str(error)))
-        previous, seq = event.hash, event.seq
-        if live is not None and live.get("seq") == seq:
-            then = state
-    # A snapshot whose content was replaced together with its checksum shows here.
-    stored = log.moment(connection, tenant, session).state
-    found = first_difference(stored, state)
-    if found is None and live:
-        found = first_difference(live, then if then is not None else initial(), "graph")
-    return Verdict(seq, found is None, "whole", found)
+    return _Replay(connection, tenant, session, live).verdict()
+
+
+class _Replay:
+    """The replay of one session. The arguments are those of `verify`."""
+
+    def __init__(
+        self, connection: Connection, tenant: str, session: str, live: State | None
+    ) -> None:
+        self._connection, self._tenant, self._session = connection, tenant, session
+        self._live = live
+        self._state, self._previous, self._seq = initial(), GENESIS, 0
+        self._sources: list[Mapping[str, Any]] = []
+        # States that something else is compared with, by their events.
+        self._kept: dict[int, State] = {}
+
+    def verdict(self) -> Verdict:
+        """Replay the events, and then compare the snapshots, the texts and the live state."""
+        values = {"tenant_id": self._tenant, "session_id": self._session, "to": log.EVERYTHING}
+        told = map(log.event_of, self._connection.execute(statements.TOLD, values).all())
+        wanted = {each.data.get("seq") for each in told if each.type == "session_branched"}
+        wanted.add((self._live or {}).get("seq"))
+        numbers = set(snapshots.numbers(self._connection, self._tenant, self._session))
+        for event in log.stream(self._connection, self._tenant, self._session):
+            if (broken := self._broken(event)) is not None:
+                return Verdict(self._seq, False, "broken", broken)
+            try:
+                wrong = self._apply(event)
+            except (EventRefused, UnknownEvent, KeyError) as error:
+                wrong = _difference(f"event {event.seq}", event.type, str(error))
+            if wrong is None and event.seq in numbers:
+                wrong = self._other_snapshot(event.seq)
+            if wrong is not None:
+                return Verdict(self._seq, False, "whole", wrong)
+            self._previous, self._seq = event.hash, event.seq
+            if event.seq in wanted:
+                self._kept[event.seq] = self._state
+        found = self._other_state() or self._other_text()
+        return Verdict(self._seq, found is None, "whole", found)
+
+    def _broken(self, event: Event) -> dict[str, Any] | None:
+        place = f"event {self._seq + 1}"
+        if event.seq != self._seq + 1:
+            return _difference(place, event.seq, "a gap")
+        made = log.event_hash(self._session, event)
+        if event.previous != self._previous or event.hash != made:
+            return _difference(place, event.hash, made)
+        return None
+
+    def _apply(self, event: Event) -> dict[str, Any] | None:
+        """Apply an event, and return a difference of what it says from what was before it."""
+        data = current(event.type, event.version, event.data)
+        self._state = apply(self._state, event)
+        if event.type == "source_added":
+            self._sources.append(data)
+        if event.type != "session_branched":
+            return None
+        place = f"event {event.seq}"
+        if data["state"] is not None:
+            return first_difference(data["state"], self._kept.get(data["seq"], initial()), place)
+        # The events before it are copies of those until that event.
+        before = event.seq - 1
+        return None if data["seq"] == before else _difference(f"{place}.seq", data["seq"], before)
+
+    def _other_snapshot(self, seq: int) -> dict[str, Any] | None:
+        stored = snapshots.stored(self._connection, self._tenant, self._session, seq)
+        return first_difference(stored, self._state, f"snapshot {seq}")
+
+    def _other_state(self) -> dict[str, Any] | None:
+        stored = log.moment(self._connection, self._tenant, self._session).state
+        if (found := first_difference(stored, self._state)) is not None or not self._live:
+            return found
+        then = self._kept.get(self._live.get("seq", 0), initial())
+        return first_difference(self._live, then, "graph")
+
+    def _other_text(self) -> dict[str, Any] | None:
+        """Return the first source whose text is not the one that its event names."""
+        for data in self._sources:
+            # The text of an older event is in the chain itself.
+            if data["text"]:
+                continue
+            parts = texts.stream(self._connection, self._tenant, self._session, data["id"])
+            found = texts.measure(parts)
+            if found.sha256 != data["sha256"]:
+                return _difference(f"text {data['id']}", found.sha256, data["sha256"])
+        return None
 
 
 def first_difference(stored: Any, rebuilt: Any, where: str = "state") -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from my_agent.diagnosis.events import (
 )
 from my_agent.diagnosis.log import event_hash
 from my_agent.diagnosis.snapshots import GENESIS
+from my_agent.diagnosis.texts import measure
 
 LOG = """==> payments.log <==
 2026-03-02 09:00:01,000 INFO [payments] request handled in 12 ms
@@ -45,11 +46,17 @@ def opened() -> list[New]:
     """Return the events of a session with a source, an observation and a started hypothesis."""
     return [
         new(SessionOpened(title="payments is down")),
-        new(SourceAdded(id="s1", kind="log", format="plain", name="payments", lines=1, text=TEXT)),
+        source(),
         observed(),
         proposed(),
         new(InvestigationStarted(hypothesis="h1")),
     ]
+
+
+def source(name: str = "s1", text: str = TEXT, **more: Any) -> New:
+    """Return the event of a source, whose text is not in the event."""
+    about = {"kind": "log", "format": "plain", "name": "payments", **more}
+    return new(SourceAdded(id=name, **about, **measure([text])._asdict()))
 
 
 def observed(name: str = "o1") -> New:

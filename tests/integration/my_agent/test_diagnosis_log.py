@@ -19,16 +19,17 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import DBAPIError
 
-from my_agent.diagnosis import following, log, snapshots
+from my_agent.diagnosis import following, log, snapshots, texts
 from my_agent.diagnosis.events import Event, EventRefused, New, dumps
 from my_agent.diagnosis.fold import FOLD, replay
 from my_agent.diagnosis.log import Conflict, Moment, moment
-from my_agent.diagnosis.snapshots import EVERY, KEPT
+from my_agent.diagnosis.snapshots import EVERY, KEPT, Snapshot
 from my_agent.diagnosis.tables import events as table
+from my_agent.diagnosis.tables import sessions
 from my_agent.diagnosis.upcasting import UnknownEvent
 from my_agent.diagnosis.verify import verify
 from tests.support import databases
-from tests.support.diagnosis import chained, evidence, note, opened, result
+from tests.support.diagnosis import TEXT, chained, evidence, note, opened, result
 from tests.support.processes import ROOT
 from tests.support.products import engine
 from threadhold.tables import Engine
@@ -53,6 +54,7 @@ def session() -> str:
 def append(store: Engine, session: str) -> Callable[..., Moment]:
     def write(*new: New, **options: object) -> Moment:
         with store.writing(TENANT) as connection:
+            texts.write(connection, TENANT, session, "s1", TEXT)
             return log.append(connection, TENANT, session, new, **options)  # type: ignore[arg-type]
 
     return write
@@ -108,6 +110,7 @@ def test_replacing_an_event_is_refused(
     # Only SQLite has INSERT OR REPLACE, which deletes without a trigger.
     append(*opened())
     columns = "tenant_id, session_id, seq, type, version, '{}', at, command, previous, hash"
+    columns += ", state_hash"
     with pytest.raises(DBAPIError, match="must follow"):
         change(
             store,
@@ -434,20 +437,24 @@ def test_event_of_a_newer_version_stops_with_its_name(
 
 @pytest.fixture
 def unguarded(store: Engine, each_database: str) -> Iterator[None]:
-    """Switch the trigger off, as an owner of the database can."""
-    if each_database == "sqlite":
-        query = "SELECT sql FROM sqlite_master WHERE name = 'diagnosis_events_update'"
+    yield from unguarded_table(store, each_database, "diagnosis_events")
+
+
+def unguarded_table(store: Engine, kind: str, name: str) -> Iterator[None]:
+    """Switch the trigger of a table off, as an owner of the database can."""
+    if kind == "sqlite":
+        query = f"SELECT sql FROM sqlite_master WHERE name = '{name}_update'"
         with store.reading(TENANT) as connection:
             again = connection.execute(text(query)).scalar_one()
-        off = "DROP TRIGGER diagnosis_events_update"
+        off = f"DROP TRIGGER {name}_update"
     else:
-        alter = "ALTER TABLE diagnosis_events {} TRIGGER diagnosis_events_change"
+        alter = f"ALTER TABLE {name} {{}} TRIGGER {name}_change"
         off, again = alter.format("DISABLE"), alter.format("ENABLE")
     with store.writing(TENANT) as connection:
         connection.exec_driver_sql(off)
     yield
     with store.writing(TENANT) as connection:
-        if each_database == "sqlite":
+        if kind == "sqlite":
             # A connection with an older schema would say that the trigger exists.
             connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()
         connection.exec_driver_sql(again)
@@ -467,7 +474,7 @@ def test_changed_event_breaks_the_chain(
     assert found.difference["where"] == "event 7"
 
 
-def test_forged_snapshot_and_other_live_state_are_named(
+def test_other_live_state_is_named(
     store: Engine, append: Callable[..., Moment], session: str
 ) -> None:
     state = append(*opened(), evidence(), result(), snapshot=True).state
@@ -479,19 +486,89 @@ def test_forged_snapshot_and_other_live_state_are_named(
         "stored": 0.99,
         "rebuilt": state["confidence"],
     }
-    # Somebody replaces the state together with its checksum.
-    last = stored(store, session)[-1].hash
-    forged = json.dumps({**state, "confidence": 0.99})
-    row = {"s": session, "state": forged}
-    row["sum"] = snapshots.checksum(session, 7, FOLD, last, forged)
+
+
+def forge(store: Engine, session: str, seq: int, state: dict[str, object], event: Event) -> None:
+    """Replace a snapshot together with its checksum, or insert it."""
+    made = snapshots.row(TENANT, session, Snapshot(seq, state, event.hash), event.at)
     with store.writing(TENANT) as connection:
-        statement = "UPDATE diagnosis_sessions SET state = :state, checksum = :sum"
-        connection.execute(text(f"{statement} WHERE session_id = :s AND seq = 7"), row)
+        gone = text("DELETE FROM diagnosis_sessions WHERE session_id = :s AND seq = :n")
+        connection.execute(gone, {"s": session, "n": seq})
+        connection.execute(insert(sessions).values(made))
+
+
+def test_forged_snapshot_is_not_served_and_is_named(
+    store: Engine, append: Callable[..., Moment], session: str
+) -> None:
+    state = append(*opened(), evidence(), result(), snapshot=True).state
+    events = stored(store, session)
+    forge(store, session, 7, {**state, "confidence": 0.99}, events[-1])
+    assert now(store, session) == Moment(7, state, 7)
+    with store.reading(TENANT) as connection:
+        found = verify(connection, TENANT, session, None)
+    assert (found.equal, found.chain, found.seq) == (False, "whole", 6)
+    assert found.difference is not None
+    assert found.difference["where"] == "snapshot 7.confidence"
+    # Nor one after an event that has none.
+    change(store, "DELETE FROM diagnosis_sessions WHERE session_id = :s AND seq = 7", session)
+    early = now(store, session, at_seq=6).state
+    forge(store, session, 6, {**early, "title": "forged"}, events[5])
+    assert now(store, session).state == state
+    assert now(store, session, at_seq=6).state == early
+    # The next append goes on from the events, and its snapshot is good.
+    append(note(), snapshot=True)
+    assert now(store, session).read == 0
+    assert now(store, session).state["title"] == state["title"]
+
+
+def test_snapshot_by_another_key_is_not_served(
+    store: Engine,
+    append: Callable[..., Moment],
+    session: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = append(*opened(), snapshot=True).state
+    monkeypatch.setenv("AUDIT_KEY", "a" * 32)
+    assert now(store, session) == Moment(5, state, 5), "it is not signed"
+    append(note(), snapshot=True)
+    assert now(store, session).read == 0
+    # A new key signs, and the old one still verifies.
+    monkeypatch.setenv("AUDIT_KEY", f"{'b' * 32}, {'a' * 32}")
+    assert now(store, session).read == 0
+    monkeypatch.setenv("AUDIT_KEY", "b" * 32)
+    assert now(store, session).read == 6
+    monkeypatch.delenv("AUDIT_KEY")
+    assert now(store, session).read == 1, "the unsigned one before it is good again"
+    with store.reading(TENANT) as connection:
+        assert verify(connection, TENANT, session, None).equal
+
+
+@pytest.fixture
+def unguarded_texts(store: Engine, each_database: str) -> Iterator[None]:
+    yield from unguarded_table(store, each_database, "diagnosis_texts")
+
+
+@pytest.mark.usefixtures("unguarded_texts")
+def test_changed_text_is_named(store: Engine, append: Callable[..., Moment], session: str) -> None:
+    append(*opened())
+    with store.reading(TENANT) as connection:
+        assert verify(connection, TENANT, session, None).equal
+    forged = "UPDATE diagnosis_texts SET text = replace(text, 'ERROR', 'INFO')"
+    assert change(store, f"{forged} WHERE session_id = :s", session) == 1
     with store.reading(TENANT) as connection:
         found = verify(connection, TENANT, session, None)
     assert (found.equal, found.chain) == (False, "whole")
     assert found.difference is not None
-    assert found.difference["where"] == "state.confidence"
+    assert found.difference["where"] == "text s1"
+
+
+def test_missing_text_is_named(store: Engine, session: str) -> None:
+    with store.writing(TENANT) as connection:
+        log.append(connection, TENANT, session, opened())
+    with store.reading(TENANT) as connection:
+        found = verify(connection, TENANT, session, None)
+    assert found.difference is not None
+    assert found.difference["where"] == "text s1"
 
 
 # --- tenants -----------------------------------------------------------------------------------
