@@ -8,7 +8,7 @@ import re
 from itertools import chain
 
 from my_agent.diagnosis.analysis import wording
-from my_agent.diagnosis.reading.digest import Stance
+from my_agent.diagnosis.reading.summary import Stance
 
 LONGEST = 2_000
 """Characters of a line that are read."""
