@@ -7,7 +7,7 @@ MOST = 4
 """Components that one line can name."""
 _TOKEN = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CALLED = re.compile(
-    r"(?:\b(?:calling|call to|calls to|upstream|connect(?:ing)? to|connection to|reach|request to|response from|dependency|dial(?:ing)? tcp|lookup"
+    r"(?:\b(?:calling|call to|calls to|upstream|connect(?:ing)? to|connection to|reach|request to|response from|dependency|dial(?:ing)? tcp(?:: lookup)?|lookup"
     r"|resolve(?: host)?|no such host|contacting|talk to|timeout (?:from|of)|for host|to host|host|server at|broker|database at)\b[ :=]{1,3}|@tcp\(|https?://|@)"
     r"[\"'`(]?(?:https?://)?(?:[\w.-]{1,40}@)?(?P<name>[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)*)",
     re.IGNORECASE,
@@ -41,15 +41,12 @@ def named(text: str, own: str, known: Collection[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for match in _CALLED.finditer(text):
-        _add(found, match["name"], own)
+        name = canonical(match["name"])
+        if name in known or name.lower() not in _NO_NAMES:
+            found[name] = None
     for match in _TOKEN.finditer(text):
         name = canonical(match[0].rstrip("."))
-        if name in known:
-            _add(found, name, own)
-    return tuple(found)[:MOST]
-
-
-def _add(found: dict[str, None], name: str, own: str) -> None:
-    name = canonical(name.rstrip("."))
-    if len(name) > 2 and name.lower() not in _NO_NAMES and name not in (own, canonical(own)):
-        found[name] = None
+        if name in known and name.lower() not in _NO_NAMES:
+            found[name] = None
+    none = (own, canonical(own))
+    return tuple(each for each in found if len(each) > 1 and each not in none)[:MOST]

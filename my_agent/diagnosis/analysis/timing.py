@@ -14,7 +14,9 @@ CHRONIC = 3
 RISE = 4.0
 """A group that becomes this much more frequent has risen."""
 # Trouble must become this much more frequent, with this much evidence, to begin at a moment.
-CONTRAST, EVIDENCE = 3.0, 2.0
+CONTRAST, EVIDENCE = 3.0, 0.5
+# What is as frequent in the first third as later tells nothing of a beginning.
+STEADY = 2.5
 MINUTE = 60_000_000
 
 
@@ -52,8 +54,9 @@ def read(sources: Iterable[Digest]) -> Clock:
     trouble = [0.0] * BUCKETS
     for digest in digests:
         for group in digest.groups:
-            if group.stance == "trouble":
-                for when, count in moments(digest, group):
+            times = moments(digest, group) if group.stance == "trouble" else []
+            if not _is_steady(times, first, last):
+                for when, count in times:
                     place = min(BUCKETS - 1, (when - first) * BUCKETS // (last - first))
                     trouble[place] += math.log1p(count)
         for shift in digest.shifts:
@@ -68,6 +71,13 @@ def read(sources: Iterable[Digest]) -> Clock:
     normal = sum(_before(digest, group, onset) for digest in digests for group in digest.groups)
     normal += sum(shift.when >= onset for digest in digests for shift in digest.shifts) * CHRONIC
     return Clock(first, last, onset, normal)
+
+
+def _is_steady(times: Sequence[tuple[int, int]], first: int, last: int) -> bool:
+    thirds = [0, 0, 0]
+    for when, count in times:
+        thirds[min(2, (when - first) * 3 // (last - first))] += count
+    return thirds[0] >= CHRONIC and max(thirds) <= STEADY * thirds[0]
 
 
 def _begin(trouble: Sequence[float]) -> int | None:
