@@ -122,7 +122,10 @@ def _proposal(cause: Cause, first: Hit, behind: list[Hit]) -> Proposal:
     if len(said) > SAID:
         said = f"{said[:SAID]}\N{HORIZONTAL ELLIPSIS}"
     quotes = tuple(
-        Quote(each.anomaly.source, each.anomaly.text[:LONGEST], each.sign.role) for each in behind
+        Quote(
+            each.anomaly.source, each.anomaly.text[:LONGEST], each.sign.role, each.anomaly.places[0]
+        )
+        for each in behind
     )
     refutation = Refutation(cause.refuted, "absent", cause.test) if cause.refuted else None
     return Proposal(component, cause.kind, f"{title}: {said}", quotes, refutation)

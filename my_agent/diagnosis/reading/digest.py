@@ -30,6 +30,9 @@ __all__ = [
     "digest",
 ]
 
+READER = 1
+"""Version of the readers. Raise it with every change of what they say; sources are then read again."""
+
 
 def digest(text: str, name: str, kind: str, form: str, given_micros: int) -> Digest:
     """Return what a source says; for a worker process.
