@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from my_agent.diagnosis.reading import dates, fields, states
-from my_agent.diagnosis.reading.record import Line, Point, Record
+from my_agent.diagnosis.reading.record import Line, Point, Record, workload
 from my_agent.diagnosis.reading.spot import Spot
 
 _DATE_NAMES = frozenset(
@@ -18,9 +18,13 @@ _SAMPLE = re.compile(
 )
 _COMMENT = re.compile(r"# (?:HELP|TYPE|UNIT|EOF)\b")
 _LABEL = re.compile(r'([A-Za-z_]\w{0,80})="((?:[^"\\]++|\\.)*+)"')
-_OWNERS = ("service", "app", "deployment", "container", "pod", "job", "instance", "node", "host", "name")
+_OWNERS = ("service", "service_name", "podname", "microservice", "app", "deployment", "container", "pod", "job", "instance", "node", "host", "name")
+# The first cells of headers that stand above each other.
+_LEVELS_OF_COLUMNS = frozenset(("microservice", "metric", "statistic", "unix_timestamp", "level_0"))
+_HEADERS = 4
 _COLUMNS = 2_000
 _KEYS = ("metric", "value")
+_SPANS = frozenset(("spanid", "span_id"))
 
 
 class Csv:
@@ -33,23 +37,39 @@ class Csv:
     form = "csv"
 
     def __init__(self, header: str, mark: str, name: str, given: int) -> None:
+        self._names: list[list[str]] = []
         self._mark = mark
         self._name = name
         self._given = given
         self._columns = [each.strip() for each in _cells(header, mark)]
+        self._own = list(self._columns)
         self._lower = [each.lower().strip('"') for each in self._columns]
         self._is_log = bool(_TEXT_NAMES & set(self._lower))
-        self._time = next((n for n, each in enumerate(self._lower) if each in _DATE_NAMES), -1)
+        self.has_spans = bool({"spanid", "span_id"} & set(self._lower))
+        if self._lower[0] in _LEVELS_OF_COLUMNS:
+            self._lower[0] = "timestamp"
+        self._times = [n for n, each in enumerate(self._lower) if each in _DATE_NAMES]
+        self._time = self._times[0] if self._times else -1
 
     def line(self, line: str) -> tuple[list[str], int | None] | None:
         """Return the cells of a row and its time; None: it is no row."""
         cells = _cells(line, self._mark)
         if not 2 <= len(cells) or (len(cells) != len(self._columns) and not self._is_log):
             return None
-        when = dates.parse(cells[self._time], self._given) if 0 <= self._time < len(cells) else None
-        if when is None and self._time >= 0 and 0 <= self._time < len(cells):
-            when = _number_time(cells[self._time], self._given)
-        return cells, when
+        return cells, self._when(cells)
+
+    def _when(self, cells: list[str]) -> int | None:
+        """Return the time of a row, from the first column that has one."""
+        for column in self._times:
+            if column < len(cells):
+                when = dates.parse(cells[column], self._given) or _number_time(cells[column], self._given)
+                if when is not None:
+                    return when
+        return None
+
+    def row(self, cells: list[str]) -> dict[str, str]:
+        """Return a row by the names of its columns in small letters."""
+        return dict(zip(self._lower, cells, strict=False))
 
     def said(self, cells: list[str]) -> Line | None:
         """Return what a row of a log says; None: it has numbers only, or nothing to say."""
@@ -61,6 +81,20 @@ class Csv:
             return found
         return Line("csv", None, "", "", " ".join(filter(None, cells))[:2_000])
 
+    def names(self, line: str) -> bool:
+        """Take a row that names the columns further, such as the metric of each service."""
+        cells = _cells(line, self._mark)
+        if len(cells) != len(self._columns) or self._times != [0] or len(self._names) >= _HEADERS:
+            return False
+        if self._when(cells) is not None or any(_number(each) is not None for each in cells[1:]):
+            return False
+        self._names.append(cells)
+        # The name of the kind of statistic is no part of the metric.
+        metrics = next((each for each in self._names if each[0].strip().lower() == "metric"), cells)
+        named = [f"{one}.{two}" if two.strip() else one for one, two in zip(self._own, metrics, strict=True)]
+        self._columns = [self._own[0], *named[1:]]
+        return True
+
     def points(self, cells: list[str], when: int, spot: Spot) -> Iterator[Point]:
         """Yield the values of a row."""
         if set(_KEYS) <= set(self._lower):
@@ -71,7 +105,7 @@ class Csv:
         owners = [n for n, each in enumerate(self._lower) if each in _OWNERS]
         owner = cells[owners[0]] if owners else ""
         for place, cell in enumerate(cells):
-            if place == self._time or place in owners:
+            if place in self._times or place in owners:
                 continue
             service, _, metric = self._columns[place].rpartition(".")
             if not service and "_" in self._columns[place] and not owner and not self._name:
@@ -87,14 +121,18 @@ def csv_header(line: str, following: str, name: str, given: int) -> Csv | None:
         return None
     table = Csv(line, mark, name, given)
     header = [each.lower().strip('"') for each in _cells(line, mark)]
+    if header[0] in _LEVELS_OF_COLUMNS:
+        header[0] = "timestamp"
+        if mark == "," and following.strip() and table.names(following.strip()):
+            return table
     if any(each.replace(".", "", 1).isdigit() for each in header) or len(header) > _COLUMNS:
         return None
-    if len(set(header) & (_DATE_NAMES | _TEXT_NAMES)) == 0 or not following.strip():
+    if not set(header) & (_DATE_NAMES | _TEXT_NAMES | _SPANS) or not following.strip():
         return None
     found = table.line(following.strip()[: _COLUMNS * 40])
     if found is None or len(found[0]) != len(header):
         return None
-    return table if found[1] is not None or {"message", "msg"} & set(header) else None
+    return table if found[1] is not None or {"message", "msg"} & set(header) or table.has_spans else None
 
 
 def _cells(line: str, mark: str) -> list[str]:
@@ -113,7 +151,7 @@ def _number_time(cell: str, given: int) -> int | None:
 
 def _point(spot: Spot, when: int, component: str, metric: str, cell: str) -> Iterator[Point]:
     if (value := _number(cell)) is not None:
-        yield Point(spot.start, spot.end, spot.line, when, component.strip()[:200], metric.strip()[:200], value)
+        yield Point(spot.start, spot.end, spot.line, when, workload(component.strip())[:200], metric.strip()[:200], value)
 
 
 def _number(text: str) -> float | None:
