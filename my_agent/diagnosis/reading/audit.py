@@ -72,24 +72,6 @@ def _kubernetes_event(found: Mapping[str, Any], given: int) -> Line | None:
     return Line("kubectl-events", when, workload(_text(about, "name")), level, text)
 
 
-def _telemetry(found: Mapping[str, Any], given: int) -> Line | None:
-    """Read the first record of an export of OpenTelemetry."""
-    try:
-        resource = found["resourceLogs"][0]
-        record = resource["scopeLogs"][0]["logRecords"][0]
-        attributes = resource.get("resource", {}).get("attributes", [])
-        names = {each["key"]: each["value"].get("stringValue", "") for each in attributes}
-        text = record["body"]["stringValue"]
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return None
-    number = record.get("severityNumber")
-    level = "info"
-    if isinstance(number, int):
-        level = "error" if number >= 17 else "warning" if number >= 13 else "info"
-    when = dates.parse(str(record.get("timeUnixNano", "")), given)
-    return Line("otel", when, str(names.get("service.name", "")), level, str(text))
-
-
 def _flow(found: Mapping[str, Any], given: int) -> Line | None:
     """Read an entry of the activity log of Azure."""
     if "resultType" not in found and "resultSignature" not in found:
@@ -109,7 +91,6 @@ _READERS = {
     "requestReceivedTimestamp": _kubernetes_audit,
     "involvedObject": _kubernetes_event,
     "regarding": _kubernetes_event,
-    "resourceLogs": _telemetry,
     "operationName": _flow,
 }
 

@@ -48,7 +48,7 @@ def parse(text: str, given: int) -> int | None:
         text: A date of any style.
         given: The time when it was given. A date without a year is in the twelve months before it.
     """
-    text = text[:60].strip(" \t[]\"'")
+    text = text[:80].strip(" \t[]\"'").partition(" m=")[0]
     found = _WHOLE.match(text)
     if found is None or found.end() != len(text) or found.lastgroup is None:
         return None

@@ -49,10 +49,12 @@ def digest(text: str, name: str, kind: str, form: str, given_micros: int) -> Dig
         forms[record.form] += 1
         groups.add(record)
     found, dropped = groups.best()
-    del forms["command"]
+    for known in ("command", "text"):
+        if len(forms) > 1:
+            del forms[known]
     told = scan.told
     return Digest(
-        form=forms.most_common(1)[0][0] if forms else form or "text",
+        form=max(forms, key=lambda each: forms[each], default=form or "text"),
         lines=told.lines,
         unread=told.unread,
         unknown=told.unknown,

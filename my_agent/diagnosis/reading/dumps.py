@@ -22,6 +22,8 @@ _NOISE = frozenset(
         *("volumemounts", "containerid", "imageid"),
     )
 )
+# The line above each row where MySQL shows rows as lists.
+_ROW = re.compile(r"\*{3,80} \d{1,9}\. row \*{3,80}")
 _DEEPEST = 30
 
 
@@ -43,7 +45,7 @@ class Dump:
     def take(self, line: str, spot: Spot) -> Record | None:
         """Return the record of a line. None: the line is not of the dump, which has ended."""
         said = line.strip()
-        if _BRACKETS.fullmatch(said) or said == "---":
+        if _BRACKETS.fullmatch(said) or said == "---" or _ROW.fullmatch(said):
             if said == "---" or (self.form == "yaml" and not line[:1].isspace() and said[:1] in "{}"):
                 self._path = []
             return spot.record(self.form, self.subject, "", said, stance="neutral", name="brackets")
@@ -113,6 +115,8 @@ def begins(line: str, following: str) -> str:
         following: The line after it.
     """
     line, following = line[:4_000], following[:4_000]
+    if _ROW.match(line):
+        return "rows"
     if _BEGINS.match(line):
         if line[:1] in "{[":
             return "json" if _KEY.match(following) or following.strip()[:1] in ("{", "[", '"') else ""
@@ -120,7 +124,7 @@ def begins(line: str, following: str) -> str:
     if _ALIGNED.match(line) and (following[:1].isspace() or _ALIGNED.match(following)):
         return "kubectl-describe"
     found, after = _KEY.match(line), _KEY.match(following)
-    if found is None or after is None or found["indent"]:
+    if found is None or after is None or found["indent"] or not line[:1].isalnum():
         return ""
     one_word = " " not in (found["key"] or "") and (after["indent"] or " " not in (after["key"] or ""))
     return "yaml" if one_word else ""

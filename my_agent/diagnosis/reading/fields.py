@@ -31,7 +31,8 @@ _LEVEL_KEYS = (
 )
 _TEXTS = (
     *("msg", "message", "@m", "@mt", "body", "Body", "fields.message", "textPayload", "MESSAGE", "log", "text"),
-    *("short_message", "Message", "event", "jsonPayload.message", "description", "title", "RenderedMessage"),
+    *("short_message", "Message", "event", "jsonPayload.message", "description", "title", "RenderedMessage", "Log_s", "Message_s", "Msg",
+     "LogMessage"),
 )
 _ERRORS = (
     *("error", "err", "exception", "@x", "error.message", "err.message", "reason", "stack", "error_message"),

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     [\ \t]*+(?:
       (?P<box>\[(?P<inside>(?:[^\[\]]++|\[[^\[\]]*+\])*+)\]:?)
     | (?P<level>{_LEVEL})
-    | (?P<letter>[VDIWEFC](?=\ [A-Z][A-Z0-9_]+\ ))
+    | (?P<letter>[VDIWEFC](?=\ {1,2}(?:[A-Z][A-Z0-9_]+|-)\ ))
     | (?P<short>(?<=\d\ )[VDIWEF](?=\ [\w.]))
     | (?P<number>\#?\d+(?:\#\d+:?)?(?=[\ \t\]]))
     | (?P<mark>(?:---?|-|\||,|;|:|=>|--\ :)(?=[\ \t\[]))
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 # What is in brackets: a level, also behind a module; a program; the class of a thread; or noise.
-_BOX_LEVEL = re.compile(rf"(?:(?P<module>\w{{1,40}}):)?(?P<level>{_UPPER})\s*", re.IGNORECASE)
+_BOX_LEVEL = re.compile(rf"(?:(?P<module>\w{{1,40}}):)?(?P<level>{_UPPER}|[DIWEF])\s*", re.IGNORECASE)
 _BOX_NAME = re.compile(r"[A-Za-z][\w.$/@-]*+(?:::[\w$.-]{1,80})*+")
 _BOX_CLASS = re.compile(r"(?:.*:)?(?P<name>[A-Za-z][\w$]*)@\d+")
 _THREAD = re.compile(

@@ -16,7 +16,7 @@ REST = re.compile(
 _REPEATED = re.compile(r"[ \t]+(?P<host>\S{1,255}) (?P<text>--- last message repeated.*|last message repeated.*)")
 _PRIORITY = re.compile(r"<(?P<priority>\d{1,3})>")
 _NEW = re.compile(
-    r"<(?P<priority>\d{1,3})>\d{1,2} (?P<time>\S{1,40}) (?P<host>\S{1,255}) (?P<tag>\S{1,80}) \S{1,128} \S{1,64} "
+    r"(?:<(?P<priority>\d{1,3})>)?\d{1,2} (?P<time>\S{1,40}) (?P<host>\S{1,255}) (?P<tag>\S{1,80}) \S{1,128} \S{1,64} "
     r"(?:-|(?:\[(?:[^\]\"\\]++|\"(?:[^\"\\]++|\\.)*+\"|\\.)*+\])++)(?: (?P<text>.*))?\Z",
     re.DOTALL,
 )
@@ -33,8 +33,10 @@ _CLUSTER = re.compile(
     r"\S{1,40} (?P<time>\d{10}) \d{4}\.\d\d\.\d\d \S{1,60} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d (?P<rest>.*)"
 )
 _STATES = re.compile(
-    r"\d{1,12} (?P<node>\S{1,80}) (?P<name>\S{1,40}) (?P<state>\S{1,60}) (?P<time>\d{10}) \d{1,3} (?P<text>.*)"
+    r"\d{1,12} (?P<node>\S{1,80}) (?P<name>\S{1,40}) (?P<state>\S{1,60}) (?P<time>\d{10}) -?\d{1,3} (?P<text>.*)"
 )
+_CONSOLE = re.compile(r"\[ {0,8}\d{1,8}\.\d{4,9}\](?:\[ {0,8}[CT]\d{1,8}\])? ?(?P<text>.*)", re.DOTALL)
+_SINCE = re.compile(r"\d{1,10}\.\d{3}: (?P<text>\S.*)", re.DOTALL)
 _PIPED = re.compile(r"\|(?P<name>[A-Za-z_]\w{0,80})\|\d+\|(?P<text>.*)")
 _REDIS = re.compile(r"\d{1,10}:[MSCX] (?P<time>[^*#.-]{10,40}(?:\.\d{1,6})?) (?P<mark>[.*#-]) (?P<text>.*)")
 
@@ -76,10 +78,13 @@ def _new(line: str, given: int) -> Line | None:
     found = _NEW.match(line)
     if found is None:
         return None
+    when = dates.parse(found["time"], given)
+    if found["priority"] is None and when is None:
+        return None
     text = (found["text"] or "").lstrip("\ufeff")
     tag = "" if found["tag"] == "-" else found["tag"]
-    level = _level(int(found["priority"]))
-    return Line("syslog", dates.parse(found["time"], given), tag, level, text)
+    level = _level(int(found["priority"])) if found["priority"] else ""
+    return Line("syslog", when, tag, level, text)
 
 
 def _klog(line: str, given: int) -> Line | None:
@@ -131,8 +136,23 @@ def special(line: str, given: int) -> Line | None:
     if first in "IWEF" and line[1:5].isdigit():
         return _klog(line, given)
     if first.isdigit():
-        return _redis(line, given) or _states(line, given)
+        if line[1:2] == " " and (found := _new(line, given)) is not None:
+            return found
+        return _redis(line, given) or _states(line, given) or _uptime(line)
+    if first == "[":
+        return _kernel(line)
     return _blue_gene(line, given) or _cluster(line, given)
+
+
+def _kernel(line: str) -> Line | None:
+    found = _CONSOLE.match(line)
+    return None if found is None else Line("kernel", None, "kernel", "", found["text"])
+
+
+def _uptime(line: str) -> Line | None:
+    """Read a line that tells the seconds since the start of a program, as those of a JVM do."""
+    found = _SINCE.match(line)
+    return None if found is None else Line("uptime", None, "", "", found["text"])
 
 
 def piped(line: str, start: int, when: int | None) -> Line | None:

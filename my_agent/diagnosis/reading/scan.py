@@ -1,23 +1,27 @@
 """Scan: the records of one source, read line by line in one pass."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import orjson
 
 from my_agent.diagnosis.reading import (
     documents,
     dumps,
+    extended,
     fields,
     formats,
     names,
     series,
     spans,
     stacks,
+    slow,
     states,
     tables,
+    telemetry,
 )
-from my_agent.diagnosis.reading.record import LONGEST, Line, Record, Told, workload
+from my_agent.diagnosis.reading.record import LONGEST, Line, Point, Record, Told, workload
 from my_agent.diagnosis.reading.shifts import Shifts
 from my_agent.diagnosis.reading.spot import Spot
 
@@ -31,8 +35,7 @@ _TELLING = re.compile(
     r"(?i:error|fail|fatal|denied|refused|cannot|can't|unable|no space|killed|expired|timed? ?out|panic)"
 )
 _LEAVES, _HALF = 120, 190
-_BLOCKS = (tables.Table, dumps.Dump, series.Csv)
-_Block = tables.Table | dumps.Dump | series.Csv
+_Block = tables.Table | dumps.Dump | series.Csv | extended.Extended
 
 
 class Scan:
@@ -138,6 +141,11 @@ class Scan:
         block = self._block
         if isinstance(block, series.Csv):
             return self._csv_row(block, said, spot)
+        if isinstance(block, extended.Extended):
+            line = block.line(said)
+            if line is not None:
+                self._seen(line.when)
+            return None if line is None else [self._record(line, spot)]
         if block is None or said[:2] in ("$ ", "=="):
             return None
         record = block.take(raw, spot)
@@ -146,7 +154,7 @@ class Scan:
         if isinstance(block, dumps.Dump):
             self._subject = block.subject or self._subject
             # A table in it, such as that of its events, is read as one.
-            if (kind := tables.header(raw)) in ("events", "conditions", "resources"):
+            if kind := tables.header(raw):
                 self._block = tables.Table(kind, raw, self._subject, self._given)
         record.component = record.component or self._component
         self._seen(record.when)
@@ -157,6 +165,8 @@ class Scan:
         if row is None:
             return None
         cells, when = row
+        if block.has_spans:
+            return [self._span(block.row(cells), spot)]
         line = block.said(cells)
         self._seen(when)
         if line is None:
@@ -176,7 +186,9 @@ class Scan:
             return False
         indent = len(raw) - len(raw.lstrip(" \t"))
         deeper = indent > self._indent and not blank
-        if not deeper and not stacks.continues(said, pending.form):
+        if pending.form == "text" and stacks.begins(said):
+            return False
+        if not deeper and not stacks.continues(said, pending.form) and not slow.continues(said, pending.form):
             return False
         if said[0] == "{" and not deeper:
             return False
@@ -192,6 +204,10 @@ class Scan:
         pending = self._pending
         if pending is None:
             return
+        if pending.form == slow.FORM:
+            self._cause = said if slow.is_statement(said) else self._cause
+            self._cause_end = end
+            return
         if pending.form in ("trace", "text", "node-trace"):
             pending.form = stacks.language(said) or pending.form
         cause = stacks.is_cause(said)
@@ -205,6 +221,9 @@ class Scan:
     def _opened(self, raw: str, said: str, spot: Spot) -> list[Record] | None:
         """Return the records of a line that begins a section, a table, a dump or a document."""
         first = said[0]
+        if said.startswith(("#Fields:", "#fields\t")):
+            self._block = extended.Extended(said, self._component, self._given)
+            return [*self._flush(), spot.record("w3c", self._component, "", said[:2_000], stance="neutral", name="header")]
         if first in "$=%#[" or "@" in said[:60]:
             section = self._section(said, spot)
             if section is not None:
@@ -213,7 +232,9 @@ class Scan:
             return found
         if first == "{" and len(said) > 1:
             return None
-        line = formats.parse(said, self._given) if first != "#" else None
+        if stacks.begins(said):
+            return None
+        line = slow.read(said, self._given) if first == "#" else formats.parse(said, self._given)
         if line is not None:
             return [*self._flush(), *self._keep(line, raw, spot)]
         return self._block_of(raw, said, spot)
@@ -289,7 +310,8 @@ class Scan:
 
     def _json(self, said: str, spot: Spot) -> list[Record] | None:
         if said[0] == "{" and said[-1] == "}" and not documents.holds_list(said):
-            return self._object(said, spot) if '"span' in said or '"traceId"' in said else self._plain_object(said, spot)
+            special = '"span' in said or '"traceId"' in said or '"resource' in said[:200]
+            return self._object(said, spot) if special else self._plain_object(said, spot)
         if said[0] == "[" and said[1:].lstrip()[:1] not in ("{", "") and len(said) > 1:
             return None
         place = self._text.find(said[0], spot.start)
@@ -308,9 +330,23 @@ class Scan:
             found = orjson.loads(said)
         except ValueError:
             return None
-        if not isinstance(found, dict) or not spans.is_span(found):
+        if not isinstance(found, dict):
+            return None
+        if telemetry.is_export(found):
+            return [*self._flush(), *(self._element(found, spot, True) or [])]
+        if not spans.is_span(found):
             return self._plain_object(said, spot)
-        return [*self._flush(), self._record(self.calls.add(found, self._given), spot)]
+        return [*self._flush(), self._span(found, spot)]
+
+    def _span(self, found: Mapping[str, Any], spot: Spot) -> Record:
+        line = self.calls.add(found, self._given)
+        self._seen(line.when)
+        took = spans.duration(found)
+        if took is not None and line.when is not None:
+            name = line.text.partition(" ")[0]
+            component = workload(line.component)
+            self.shifts.add(Point(spot.start, spot.end, spot.line, line.when, component, f"{name} ms", took))
+        return self._record(line, spot)
 
     def _document(self, place: int, spot: Spot) -> list[Record] | None:
         """Read a document of JSON; None: it is damaged, or no list of events."""
@@ -342,7 +378,11 @@ class Scan:
     def _element(self, value: dict[str, object], spot: Spot, known: bool) -> list[Record] | None:
         """Return the records of an object of a document; None: it is better read line by line."""
         if spans.is_span(value):
-            return [self._record(self.calls.add(value, self._given), spot)]
+            return [self._span(value, spot)]
+        if telemetry.is_export(value):
+            for span in telemetry.spans(value):
+                self.calls.add(span, self._given)
+            return [self._record(each, spot) for each in telemetry.lines(value, self._given)] or self._leaves(value, spot)
         if isinstance(value.get("metric"), dict) and ("values" in value or "value" in value):
             return self._series(value, spot)
         line = fields.object_line(value, self._given)

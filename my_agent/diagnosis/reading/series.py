@@ -18,9 +18,10 @@ _SAMPLE = re.compile(
 )
 _COMMENT = re.compile(r"# (?:HELP|TYPE|UNIT|EOF)\b")
 _LABEL = re.compile(r'([A-Za-z_]\w{0,80})="((?:[^"\\]++|\\.)*+)"')
-_OWNERS = ("service", "app", "deployment", "container", "pod", "job", "instance", "node", "host", "name")
+_OWNERS = ("service", "service_name", "podname", "microservice", "app", "deployment", "container", "pod", "job", "instance", "node", "host", "name")
 _COLUMNS = 2_000
 _KEYS = ("metric", "value")
+_SPANS = frozenset(("spanid", "span_id"))
 
 
 class Csv:
@@ -39,17 +40,29 @@ class Csv:
         self._columns = [each.strip() for each in _cells(header, mark)]
         self._lower = [each.lower().strip('"') for each in self._columns]
         self._is_log = bool(_TEXT_NAMES & set(self._lower))
-        self._time = next((n for n, each in enumerate(self._lower) if each in _DATE_NAMES), -1)
+        self.has_spans = bool({"spanid", "span_id"} & set(self._lower))
+        self._times = [n for n, each in enumerate(self._lower) if each in _DATE_NAMES]
+        self._time = self._times[0] if self._times else -1
 
     def line(self, line: str) -> tuple[list[str], int | None] | None:
         """Return the cells of a row and its time; None: it is no row."""
         cells = _cells(line, self._mark)
         if not 2 <= len(cells) or (len(cells) != len(self._columns) and not self._is_log):
             return None
-        when = dates.parse(cells[self._time], self._given) if 0 <= self._time < len(cells) else None
-        if when is None and self._time >= 0 and 0 <= self._time < len(cells):
-            when = _number_time(cells[self._time], self._given)
-        return cells, when
+        return cells, self._when(cells)
+
+    def _when(self, cells: list[str]) -> int | None:
+        """Return the time of a row, from the first column that has one."""
+        for column in self._times:
+            if column < len(cells):
+                when = dates.parse(cells[column], self._given) or _number_time(cells[column], self._given)
+                if when is not None:
+                    return when
+        return None
+
+    def row(self, cells: list[str]) -> dict[str, str]:
+        """Return a row by the names of its columns in small letters."""
+        return dict(zip(self._lower, cells, strict=False))
 
     def said(self, cells: list[str]) -> Line | None:
         """Return what a row of a log says; None: it has numbers only, or nothing to say."""
@@ -71,7 +84,7 @@ class Csv:
         owners = [n for n, each in enumerate(self._lower) if each in _OWNERS]
         owner = cells[owners[0]] if owners else ""
         for place, cell in enumerate(cells):
-            if place == self._time or place in owners:
+            if place in self._times or place in owners:
                 continue
             service, _, metric = self._columns[place].rpartition(".")
             if not service and "_" in self._columns[place] and not owner and not self._name:
@@ -89,12 +102,12 @@ def csv_header(line: str, following: str, name: str, given: int) -> Csv | None:
     header = [each.lower().strip('"') for each in _cells(line, mark)]
     if any(each.replace(".", "", 1).isdigit() for each in header) or len(header) > _COLUMNS:
         return None
-    if len(set(header) & (_DATE_NAMES | _TEXT_NAMES)) == 0 or not following.strip():
+    if not set(header) & (_DATE_NAMES | _TEXT_NAMES | _SPANS) or not following.strip():
         return None
     found = table.line(following.strip()[: _COLUMNS * 40])
     if found is None or len(found[0]) != len(header):
         return None
-    return table if found[1] is not None or {"message", "msg"} & set(header) else None
+    return table if found[1] is not None or {"message", "msg"} & set(header) or table.has_spans else None
 
 
 def _cells(line: str, mark: str) -> list[str]:

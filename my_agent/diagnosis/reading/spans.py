@@ -9,8 +9,16 @@ from my_agent.diagnosis.reading.record import Line
 MOST = 200_000
 """Spans whose component is remembered."""
 CALLS = 2_000
-_IDS = ("span_id", "spanId", "spanID", "id")
-_PARENTS = ("parent_id", "parent_span_id", "parentSpanId", "parentId", "parentSpanID")
+_DIGITS = 16
+_IDS = ("span_id", "spanId", "spanID", "spanid", "id")
+_PARENTS = ("parent_id", "parent_span_id", "parentSpanId", "parentId", "parentSpanID", "parentid")
+_NAMES = ("service", "service_name", "serviceName", "service.name", "servicename", "podname", "processID")
+_STARTS = (
+    *("start", "start_time", "timestamp", "startTime", "startTimeUnixNano", "startTimeMillis"),
+    *("starttime", "starttimeunixnano", "starttimemillis"),
+)
+# The units of a duration in milliseconds.
+_TOOK = {"duration_ms": 1.0, "durationMs": 1.0, "duration": 0.001, "elapsed_ms": 1.0}
 _BAD = ("error", "status_code_error", "true", "2", "failed")
 
 
@@ -36,7 +44,7 @@ class Calls:
             self._components[identity] = component
         if parent and len(self._open) < MOST:
             self._open.append((parent, component))
-        name = _of(found, "name", "operation", "operationName") or "call"
+        name = _of(found, "name", "operation", "operationName", "operationname") or "call"
         status = _status(found)
         failed = status.lower() in _BAD or status.startswith("5")
         when = _when(found, given)
@@ -50,12 +58,23 @@ class Calls:
         return [(one, two) for one, two in found if one and two and one != two][:CALLS]
 
 
+def duration(found: Mapping[str, Any]) -> float | None:
+    """Return how many milliseconds a span took, or None if it does not say."""
+    for key, scale in _TOOK.items():
+        value = found.get(key)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
+            value = int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value) * scale
+    return None
+
+
 def _of(found: Mapping[str, Any], *keys: str) -> str:
     return next((str(found[key]) for key in keys if found.get(key) not in (None, "")), "")
 
 
 def _component(found: Mapping[str, Any]) -> str:
-    name = _of(found, "service", "service_name", "serviceName", "service.name", "processID")
+    name = _of(found, *_NAMES)
     for key in ("localEndpoint", "process", "resource"):
         inside = found.get(key)
         if not name and isinstance(inside, dict):
@@ -85,7 +104,7 @@ def _status(found: Mapping[str, Any]) -> str:
 
 
 def _when(found: Mapping[str, Any], given: int) -> int | None:
-    for key in ("start", "start_time", "timestamp", "startTime", "startTimeUnixNano", "startTimeMillis"):
+    for key in _STARTS:
         value = found.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
             when = dates.number(value, given)

@@ -5,11 +5,15 @@ import re
 _OPENS = (
     ("python-trace", re.compile(r"Traceback \(most recent call last\)")),
     ("java-trace", re.compile(r"Exception in thread \"")),
-    ("go-trace", re.compile(r"panic: |fatal error: |goroutine \d+ \[|SIGSEGV|http: panic serving ")),
+    ("go-trace", re.compile(r"panic: |fatal error: |goroutine \d+ \[|http: panic serving |unexpected fault address")),
     ("dotnet-trace", re.compile(r"Unhandled [Ee]xception[.:]")),
     ("rust-trace", re.compile(r"thread '[^']{0,80}' (?:\(\d+\) )?panicked at ")),
     ("php-trace", re.compile(r"PHP (?:Fatal|Parse) error: ")),
     ("node-trace", re.compile(r"(?:Uncaught |Unhandled(?:Promise)?Rejection)")),
+)
+_BEGINNINGS = (
+    *("Traceback (", "Exception in thread", "panic: ", "fatal error: ", "goroutine ", "http: panic", "unexpected fault"),
+    *("Unhandled ", "thread '", "PHP ", "Uncaught ", "UnhandledPromise"),
 )
 _NAME = r"(?:[A-Za-z_$][\w$]{0,100}[./:\\]{1,2}){0,20}[A-Za-z_$][\w$]{0,100}"
 _EXCEPTION = re.compile(
@@ -22,7 +26,9 @@ _FRAME = re.compile(
     r"|created by |--- End of (?:inner )?exception|\[stacktrace\]|#\d{1,3} \S|Stack trace:|File \"[^\"]*\", line|"
     r"note: run with|stack backtrace|\d{1,3}: 0x|\^+\Z|\}\Z"
 )
-_CALL = re.compile(r"[\w./*()\[\]{}·-]{1,300}\([^()]{0,300}\)\Z|exit status \d+")
+_CALL = re.compile(r"[\w./@~$-]{1,200}\.[\w.*()\[\]{}$-]{1,200}\(|exit status \d+|\[signal ")
+# A frame of Go whose file stands in the next line.
+_GO_FRAME = re.compile(r"[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}/[^\s:]{3,300}\Z")
 _LANGUAGES = (
     ("java-trace", re.compile(r"at [\w.$/@<>]+\((?:[\w$-]+\.(?:java|kt|scala)|Native Method|Unknown Source)")),
     ("node-trace", re.compile(r"at .{0,200}(?:\.[cm]?[jt]sx?:\d+|node:|<anonymous>)")),
@@ -31,12 +37,16 @@ _LANGUAGES = (
 )
 
 
+def begins(line: str) -> str:
+    """Return the kind of trace that a line surely begins, or an empty text."""
+    if not line.startswith(_BEGINNINGS):
+        return ""
+    return next((form for form, pattern in _OPENS if pattern.match(line)), "")
+
+
 def opens(line: str) -> str:
     """Return the kind of trace that a line begins, or an empty text."""
-    for form, pattern in _OPENS:
-        if pattern.match(line):
-            return form
-    return "trace" if says(line) else ""
+    return begins(line) or ("trace" if says(line) else "")
 
 
 def says(line: str) -> bool:
@@ -60,7 +70,9 @@ def continues(line: str, form: str) -> bool:
         return True
     if form == "python-trace":
         return _LONG_NAME.match(line) is not None
-    return form == "go-trace" and (_CALL.match(line) is not None or line.startswith("[signal "))
+    if form == "go-trace" and _CALL.match(line) is not None:
+        return True
+    return _GO_FRAME.match(line[:400]) is not None
 
 
 def language(line: str) -> str:

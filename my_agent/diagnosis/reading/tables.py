@@ -14,10 +14,11 @@ _KNOWN = (
     ("free", re.compile(r"\s+total\s+used\s+free\b")),
     ("events", re.compile(r"\s*Type\s+Reason\s+Age\s+From\s+Message\b|\s*LAST SEEN\s+(?:FIRST SEEN\s+)?(?:COUNT\s+)?(?:NAME\s+)?(?:KIND\s+)?TYPE\s+REASON")),
     ("conditions", re.compile(r"\s*Type\s+Status(?:\s|\Z)")),
-    ("netstat", re.compile(r"Proto\s+Recv-Q|State\s+Recv-Q|Netid\s+State")),
+    ("netstat", re.compile(r"Proto\s+Recv-Q|State\s+Recv-Q|Netid\s+State|Proto\s+RefCnt")),
     ("top", re.compile(r"\s*PID\s+USER\s|USER\s+PID\s+%CPU|\s*PID\s+TTY\s|\s*UID\s+PID\s")),
     ("resources", re.compile(r"\s*Resource\s+Requests\s+Limits|\s*Namespace\s+Name\s+CPU Requests")),
-    ("disks", re.compile(r"Device:?\s+(?:r/s|rrqm/s|tps)\b|NAME\s+MAJ:MIN")),
+    ("disks", re.compile(r"Device:?\s+(?:r/s|rrqm/s|tps)\b|NAME\s+MAJ:MIN|avg-cpu:")),
+    ("vmstat", re.compile(r"procs -{3,}|\s*r\s+b\s+(?:swpd|avm)\b")),
 )
 _RULE = re.compile(r"[\s|+=:-]+")
 _EVENT = re.compile(
@@ -29,6 +30,11 @@ _POD = re.compile(
     r"(?:(?P<space>[a-z0-9-]{1,63})\s+)?(?P<name>(?:pod/)?[a-z0-9][a-z0-9.-]{1,250})\s+(?P<ready>\d{1,3}/\d{1,3})\s+"
     r"(?P<status>[A-Z][\w:]{2,40})\s+(?P<restarts>\d{1,6})(?:\s|\Z)"
 )
+_SOCKETS = frozenset(
+    "ESTABLISHED ESTAB LISTEN LISTENING TIME_WAIT TIME-WAIT CLOSE_WAIT CLOSE-WAIT SYN_SENT SYN-SENT SYN_RECV"
+    " FIN_WAIT1 FIN_WAIT2 FIN-WAIT-1 FIN-WAIT-2 LAST_ACK LAST-ACK CLOSING UNCONN CONNECTED".split()
+)
+_FEWEST = 4
 _WIDEST = 2_000
 _STARVED = 0.05
 
@@ -45,7 +51,7 @@ class Table:
         self._subject = subject
         self._given = given
         self._indent = len(header) - len(header.lstrip())
-        spread = kind in ("df", "top", "disks", "netstat")
+        spread = kind in ("df", "top", "disks", "netstat", "vmstat")
         self._spread = spread or not _COLUMNS.search(header.strip())
         said = header.strip().replace("Mounted on", "Mounted_on").replace("Local Address", "Local_Address")
         said = said.replace("Foreign Address", "Foreign_Address") if spread else header.strip()
@@ -64,11 +70,11 @@ class Table:
             return spot.record(self.form, self._subject, "", said, name="rule")
         if self.kind == "events":
             return self._event(said, spot)
-        if self.kind == "netstat" and not self._is_row(said):
-            return None
         cells = self._cells(said)
-        if len(cells) < 2 or len(cells) > len(self.columns) + 2:
+        if len(cells) < 2 or (len(cells) > len(self.columns) + 2 and not self._is_counted):
             return None
+        if self._is_counted:
+            return self._counted(cells, said, spot)
         if self.kind == "conditions":
             return self._condition(cells, said, spot)
         row = dict(zip(self.columns, cells, strict=False))
@@ -79,8 +85,18 @@ class Table:
         """The form of its records."""
         return {"events": "kubectl-events", "conditions": "kubectl-describe"}.get(self.kind, self.kind)
 
-    def _is_row(self, said: str) -> bool:
-        return said.startswith(("tcp", "udp", "unix", "raw", "LISTEN", "ESTAB", "TIME", "CLOSE", "SYN", "u_str"))
+    @property
+    def _is_counted(self) -> bool:
+        return self.kind in ("netstat", "vmstat")
+
+    def _counted(self, cells: list[str], said: str, spot: Spot) -> Record | None:
+        """Return the record of a row that says something by how many there are."""
+        if self.kind == "vmstat" and not (said[0].isdigit() or cells[0] == "r"):
+            return None
+        if self.kind == "netstat" and len(cells) < _FEWEST:
+            return None
+        state = next((each for each in cells if each in _SOCKETS), "")
+        return spot.record(self.kind, "", "", " ".join(cells), stance="neutral", name=f"{cells[0][:4]} {state}" if state else "row")
 
     def _cells(self, said: str) -> list[str]:
         if self._spread or self.kind == "free":
@@ -117,8 +133,7 @@ class Table:
         component = workload(component.rpartition("/")[2] if "/" in component and self.kind == "table" else component)
         stance = self._starved(row) if self.kind == "free" else _stance(row)
         shown = " ".join(said.split())
-        name = row.get("state", "") or "row" if self.kind == "netstat" else f"{component} {stance}"
-        return spot.record(self.form, component if self.kind != "netstat" else "", "", shown, stance=stance, name=name)
+        return spot.record(self.form, component, "", shown, stance=stance, name=f"{component} {stance}")
 
     def _starved(self, row: dict[str, str]) -> Stance:
         total, left = _amount(row.get("total", "")), _amount(row.get("available", row.get("free", "")))
