@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 MOST = 4
 """Components that one line can name."""
+_LINK = 40
 _TOKEN = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CALLED = re.compile(
     r"(?:\b(?:calling|call to|calls to|upstream|connect(?:ing)? to|connection to|reach|request to|response from|dependency|dial(?:ing)? tcp(?:: lookup)?|lookup"
@@ -26,6 +27,10 @@ _NO_NAMES = frozenset(
 )  # fmt: skip
 
 
+_SEE = re.compile(r"\b(?:see|details?|documentation|visit|refer to|help)\b", re.IGNORECASE)
+_CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]\w*")
+
+
 def canonical(name: str) -> str:
     """Return the name of what a pod belongs to; other names as they are."""
     return _POD.sub("", name)
@@ -42,11 +47,12 @@ def named(text: str, own: str, known: Collection[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for match in _CALLED.finditer(text):
         name = canonical(match["name"])
-        if name in known or name.lower() not in _NO_NAMES:
+        is_link = _SEE.search(text, max(0, match.start() - _LINK), match.start()) is not None
+        if name in known or (len(name) > 2 and name.lower() not in _NO_NAMES and not is_link):
             found[name] = None
     for match in _TOKEN.finditer(text):
         name = canonical(match[0].rstrip("."))
         if name in known and name.lower() not in _NO_NAMES:
             found[name] = None
     none = (own, canonical(own))
-    return tuple(each for each in found if len(each) > 1 and each not in none)[:MOST]
+    return tuple(e for e in found if e not in none and not _CLASS.fullmatch(e))[:MOST]

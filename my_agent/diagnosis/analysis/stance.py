@@ -46,6 +46,11 @@ def of(text: str, level: str = "") -> Stance:
     return "fine" if said or wording.GOOD_VALUE.search(low) else "neutral"
 
 
+def is_login(text: str) -> bool:
+    """Return whether a line tells of somebody who was not let in."""
+    return wording.LOGIN.search(lower(text[:LONGEST])) is not None
+
+
 def lower(text: str) -> str:
     """Return a text in lower case, with each character at its place."""
     low = text.lower()

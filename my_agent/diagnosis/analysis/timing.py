@@ -68,7 +68,12 @@ def read(sources: Iterable[Digest]) -> Clock:
         return Clock(first, last)
     edge = first + begin * (last - first) // BUCKETS
     onset = _first_trouble(digests, edge, edge + 2 * (last - first) // BUCKETS)
-    normal = sum(_before(digest, group, onset) for digest in digests for group in digest.groups)
+    normal = sum(
+        _before(digest, group, onset)
+        for digest in digests
+        for group in digest.groups
+        if group.stance != "trouble" and not _is_state(group)
+    )
     normal += sum(shift.when >= onset for digest in digests for shift in digest.shifts) * CHRONIC
     return Clock(first, last, onset, normal)
 
@@ -127,9 +132,14 @@ def _before(digest: Digest, group: Group, onset: int) -> int:
     return sum(count for when, count in moments(digest, group) if when < onset)
 
 
+def _is_state(group: Group) -> bool:
+    """Return whether a group tells what is now, and not what was when: events of Kubernetes add up."""
+    return group.form.startswith("kubectl")
+
+
 def novelty(digest: Digest, group: Group, clock: Clock) -> Novelty:
     """Return whether a group is new since the onset, more frequent, or as frequent as before."""
-    if group.when is None or clock.onset is None or clock.baseline < CHRONIC:
+    if group.when is None or clock.onset is None or clock.baseline < CHRONIC or _is_state(group):
         return "unknown"
     if group.when >= clock.onset:
         return "new"
@@ -137,7 +147,7 @@ def novelty(digest: Digest, group: Group, clock: Clock) -> Novelty:
     first, last = digest.first or 0, digest.last or 0
     before = early / max(1, clock.onset - first)
     after = (group.count - early) / max(1, last - clock.onset)
-    if early < CHRONIC and group.count > early:
-        # A first one long before the others is an accident.
-        return "risen"
+    if early < CHRONIC:
+        # A first one long before the others is an accident; one that stays alone tells nothing.
+        return "risen" if group.count > early else "unknown"
     return "risen" if after >= RISE * before else "chronic"

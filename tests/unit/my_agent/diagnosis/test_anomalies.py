@@ -87,6 +87,19 @@ def test_what_is_normal_is_no_anomaly_unless_there_is_much_of_it() -> None:
     ]
 
 
+def test_many_refused_logins_are_shown_though_the_service_is_well() -> None:
+    many = group("Failed password for root from 192.0.2.1", at=0, until=1, count=300,
+                 level="", stance="neutral")  # fmt: skip
+    assert [each.kind for each in anomalies.find({"a": digest(normal(), many)}).ranked] == ["burst"]
+
+
+def test_events_of_kubernetes_are_never_chronic() -> None:
+    event = group("ProvisioningFailed", at=0, until=0.9, count=42, form="kubectl-events")
+    late = group("FailedScheduling", at=0.9, form="kubectl-events")
+    found = anomalies.find({"a": digest(normal(), event, late)})
+    assert {each.novelty for each in found.trouble} == {"unknown"}
+
+
 def test_ranking_is_bounded() -> None:
     many = [group(f"failed {number}", at=0.5) for number in range(500)]
     assert len(anomalies.find({"a": digest(*many)}).ranked) == anomalies.MOST

@@ -83,6 +83,32 @@ def test_another_source_is_another_observation() -> None:
     assert {each.source for each in found[0].quotes} == {"s0", "s1"}
 
 
+def test_a_line_that_is_pasted_twice_is_one_observation() -> None:
+    line = "dial tcp: lookup stock-db: no such host"
+    assert propose([("shop", line, 1)], [("shop", line, 1)]) == []
+    assert propose([("shop", line, 1)], [("", line, None)]) == []
+
+
+def test_rows_of_one_table_are_one_observation() -> None:
+    rows: list[Line] = [
+        (name, f"/dev/{name} 50G 50G 0 100% /{name}", None) for name in ("data", "srv")
+    ]
+    assert propose(rows) == []
+    snaps: list[Line] = [("a", "/dev/loop0 55M 55M 0 100% /snap/core/1", None)]
+    assert propose(snaps, [("b", "write failed: No space left on device", 1)]) == []
+
+
+def test_names_the_observations_behind_a_cause() -> None:
+    lines = [("web", "Reason: OOMKilled"), ("web", "Exit Code: 137")]
+    made = Digest("log4j", 2)
+    for number, (component, text) in enumerate(lines):
+        place = Place(number * 50, number * 50 + len(text), number + 1)
+        made.groups.append(Group("log4j", component, "", "trouble", text, text, 1, [place]))
+    (named,) = rules.name(anomalies.find({"a": made}))
+    assert [each.places[0].line for each in named.behind] == [1, 2]
+    assert [each.text for each in named.proposal.quotes] == [each.text for each in named.behind]
+
+
 def test_the_opposite_contradicts() -> None:
     lines: list[Line] = [
         ("shop", "x509: certificate has expired", 1),
