@@ -38,6 +38,7 @@ __all__ = [
     "search_threads",
     "start_run",
     "stream_run",
+    "update_state",
     "wait_run",
 ]
 
@@ -186,6 +187,26 @@ async def read_state(user: User, thread_id: str) -> Json:
     """
     path = f"{_THREAD}/state"
     return await _read(user, "get_thread_state", path, thread_id=thread_id)
+
+
+async def update_state(
+    user: User, thread_id: str, values: Any, *, as_node: str | None = None
+) -> None:
+    """Write the state of a thread, as if a node of its graph had returned `values`.
+
+    Args:
+        user: The user to act for.
+        thread_id: The thread. Its metadata names its graph (`graph_id`), or a run has.
+        values: What the node returns.
+        as_node: The node; by default the one that ran last.
+
+    Raises:
+        HTTPException: (404) the user has no such thread; (400) it has no graph, or the values do not
+            fit it; (409) it has runs in flight; or a hook's refusal.
+    """
+    body = {"values": values, **({} if as_node is None else {"as_node": as_node})}
+    ids = {"thread_id": thread_id}
+    await Call("update_thread_state", "POST", f"{_THREAD}/state", ids, body=body).answer(user)
 
 
 async def search_threads(user: User, **wanted: Any) -> list[Json]:

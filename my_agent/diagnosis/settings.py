@@ -13,14 +13,11 @@ class DiagnosisSettings(EnvironmentSettings):
 
     PREFIX: ClassVar[str] = "DIAGNOSIS_"
 
-    max_source_chars: int = Field(
-        default=1_000_000,
-        gt=0,
-        le=1_000_000,
-        description="Longest log, metrics file or trace of one message, in characters",
+    source_max_bytes: int = Field(
+        default=50 * 1024 * 1024, gt=0, le=2**30, description="Largest uploaded file, in bytes"
     )
     max_session_chars: int = Field(
-        default=5_000_000, gt=0, description="Characters of all sources of one session"
+        default=200_000_000, gt=0, description="Characters of all sources of one session"
     )
     max_probes: int = Field(
         default=3, ge=0, le=10, description="Hosts that one message can have probed; 0: none"

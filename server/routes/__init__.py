@@ -6,14 +6,17 @@ from typing import Any
 from server.project import is_our_graph
 from server.routes import (
     ask,
+    branches,
     candidates,
     closed,
     diagnosis,
     documents,
+    evidence,
     learner,
     research,
     revocations,
     runs,
+    sessions,
     threads,
     tutor,
 )
@@ -24,7 +27,7 @@ POLICY: Sequence[Endpoint] = (*threads.ROUTES, *runs.ROUTES, *closed.ROUTES)
 
 PRODUCTS: dict[str, Sequence[Endpoint]] = {
     ask.GRAPH: (*ask.ROUTES, *documents.ROUTES),
-    diagnosis.GRAPH: diagnosis.ROUTES,
+    sessions.GRAPH: (*diagnosis.ROUTES, *evidence.ROUTES, *branches.ROUTES),
     candidates.GRAPH: candidates.ROUTES,
     research.GRAPH: research.ROUTES,
     tutor.GRAPH: (*tutor.ROUTES, *learner.ROUTES),

@@ -7,68 +7,26 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from server.operations import NOTE_ADD, REPORT_EXPORT
-from server.routes.conversation import find_thread
 from server.routes.endpoint import Caller, Json, Refusal, endpoint
+from server.routes.sessions import LARGEST_SEQ, NO_STORE, Session, answer, find
 from threadhold import operations
 from threadhold.host import resume_event, wait_end
 
-T = TypeVar("T")
-
-GRAPH = "diagnosis"
 # Seconds between checks of a follower's rights, and between heartbeats.
 RECHECK_SECONDS, HEARTBEAT_SECONDS = 2.0, 15.0
 _PAGE, _LARGEST_PAGE = 200, 1000
-_LARGEST_SEQ = 2**53
-_NO_STORE = {"cache-control": "no-store"}
-
-
-class Session(NamedTuple):
-    """A session that the caller may read.
-
-    Attributes:
-        caller: The user of the request.
-        id: The id of the session, which is that of its thread.
-    """
-
-    caller: Caller
-    id: str
-
-    @property
-    def tenant(self) -> str:
-        """The tenant of the session."""
-        return self.caller.tenant
-
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Read the tables of the sessions."""
-        return await self._run(work)
-
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Write the tables of the sessions."""
-        return await self._run(work, write=True)
-
-    async def _run(self, work: Callable[[Connection], T], *, write: bool = False) -> T:
-        from my_agent.diagnosis.upcasting import UnknownEvent
-        from my_agent.tables import tables
-
-        try:
-            return await tables.run(work, self.tenant, write=write)
-        except UnknownEvent as error:
-            # A newer release has written it. A state without it would be wrong.
-            raise Refusal(
-                409, {"error": "unknown_event", "detail": str(error)}, _NO_STORE
-            ) from error
 
 
 class StateQuery(BaseModel):
@@ -77,7 +35,7 @@ class StateQuery(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     at: datetime | None = None
-    at_seq: Annotated[int, Field(ge=0, le=_LARGEST_SEQ)] | None = None
+    at_seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)] | None = None
 
 
 class PageQuery(BaseModel):
@@ -85,7 +43,7 @@ class PageQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    after: Annotated[int, Field(ge=0, le=_LARGEST_SEQ)] | None = None
+    after: Annotated[int, Field(ge=0, le=LARGEST_SEQ)] | None = None
     limit: Annotated[int, Field(ge=1, le=_LARGEST_PAGE)] = _PAGE
 
 
@@ -112,7 +70,7 @@ async def state(caller: Caller, query: StateQuery) -> Response:
     from my_agent.diagnosis import log
     from my_agent.diagnosis.reading.record import micros
 
-    session = await _find(caller)
+    session = await find(caller)
     if query.at is not None and query.at_seq is not None:
         raise HTTPException(422, "Give either at or at_seq")
     when = query.at
@@ -121,7 +79,7 @@ async def state(caller: Caller, query: StateQuery) -> Response:
         lambda conn: log.moment(conn, session.tenant, session.id, at=at, at_seq=query.at_seq)
     )
     body = {"session_id": session.id, "seq": found.seq, "state": _shown_state(found.state)}
-    return _answer(body, seq=found.seq)
+    return answer(body, seq=found.seq)
 
 
 @endpoint("GET /diagnosis/{thread_id}/events")
@@ -129,7 +87,7 @@ async def events(caller: Caller, query: PageQuery) -> Response:
     """Answer with a page of events; with `Accept: text/event-stream`, follow them as they come."""
     from my_agent.diagnosis import log
 
-    session = await _find(caller)
+    session = await find(caller)
     # A client that takes both gets the page, which ends.
     if caller.accepts("text/event-stream") and not caller.accepts("application/json"):
         start = query.after if query.after is not None else _seq(caller.header("last-event-id"))
@@ -144,7 +102,7 @@ async def events(caller: Caller, query: PageQuery) -> Response:
     shown = [_shown(each) for each in found]
     following = found[-1].seq if found and found[-1].seq < last else None
     body = {"session_id": session.id, "events": shown, "last_seq": last, "next": following}
-    return _answer(body, seq=last)
+    return answer(body, seq=last)
 
 
 @endpoint("GET /diagnosis/{thread_id}/timeline")
@@ -154,7 +112,7 @@ async def timeline(caller: Caller, query: PageQuery) -> Response:
     from my_agent.diagnosis.fold import timeline_entry
     from my_agent.diagnosis.upcasting import current
 
-    session = await _find(caller)
+    session = await find(caller)
 
     def read(conn: Connection) -> tuple[list[Json], int | None]:
         found = log.page(
@@ -172,7 +130,7 @@ async def timeline(caller: Caller, query: PageQuery) -> Response:
     entries, following = await session.read(read)
     entries.sort(key=lambda each: (each["when"], each["seq"]))
     shown = [{**each, "when": _iso(each["when"])} for each in entries]
-    return _answer({"session_id": session.id, "entries": shown, "next": following})
+    return answer({"session_id": session.id, "entries": shown, "next": following})
 
 
 @endpoint("GET /diagnosis/{thread_id}/report")
@@ -181,11 +139,11 @@ async def report(caller: Caller) -> Response:
     from my_agent.diagnosis import log
     from my_agent.diagnosis.report import render
 
-    session = await _find(caller)
+    session = await find(caller)
     found = await session.read(lambda conn: log.moment(conn, session.tenant, session.id))
     await caller.enter(REPORT_EXPORT, **caller.request.path_params)
     text = render(session.id, found.state, found.state["timeline"])
-    headers = {**_NO_STORE, "etag": f'"{found.seq}"'}
+    headers = {**NO_STORE, "etag": f'"{found.seq}"'}
     return PlainTextResponse(text, media_type="text/markdown", headers=headers)
 
 
@@ -195,13 +153,13 @@ async def add_notes(caller: Caller, body: Notes) -> Response:
     from my_agent.diagnosis import following, log
     from my_agent.diagnosis.events import NoteAdded, new
 
-    session = await _find(caller)
+    session = await find(caller)
     given = caller.request.headers.get("if-match")
     expected = None if given is None else _seq(given)
     if given is None or expected is None:
         detail = "Name the last event that you know: If-Match: SEQ, as in the ETag of the state"
         status = 428 if given is None else 422
-        raise Refusal(status, {"error": "if_match", "detail": detail}, _NO_STORE)
+        raise Refusal(status, {"error": "if_match", "detail": detail}, NO_STORE)
     author = caller.person.user_id[:80]
     notes = [new(NoteAdded(author=author, text=each.text)) for each in body.events]
     try:
@@ -216,10 +174,10 @@ async def add_notes(caller: Caller, body: Notes) -> Response:
             "current": error.current,
             "expected": error.expected,
         }
-        return _answer(refusal, status=412, seq=error.current)
+        return answer(refusal, status=412, seq=error.current)
     following.wake(session.tenant, session.id)
     added = {"session_id": session.id, "seq": done.seq}
-    return _answer(added, status=201 if notes else 200, seq=done.seq)
+    return answer(added, status=201 if notes else 200, seq=done.seq)
 
 
 @endpoint("POST /diagnosis/{thread_id}/replay")
@@ -227,26 +185,14 @@ async def replay(caller: Caller) -> Response:
     """Rebuild the state from all events, and compare it with the stored one and the graph's."""
     from my_agent.diagnosis.verify import verify
 
-    session = await _find(caller)
+    session = await find(caller)
     found = await operations.read_state(caller.user, session.id)
     live = (found["values"] or {}).get("diagnosis")
     verdict = await session.read(lambda conn: verify(conn, session.tenant, session.id, live))
-    return _answer({"session_id": session.id, **verdict._asdict()}, seq=verdict.seq)
+    return answer({"session_id": session.id, **verdict._asdict()}, seq=verdict.seq)
 
 
 ROUTES = [state, events, timeline, report, add_notes, replay]
-
-
-async def _find(caller: Caller) -> Session:
-    """Return the session of a request, whose thread the caller may read."""
-    thread = await find_thread(caller, caller.name("thread_id"), GRAPH)
-    return Session(caller, thread["thread_id"])
-
-
-def _answer(content: Json, *, status: int = 200, seq: int | None = None) -> Response:
-    """Return an answer. `seq` becomes the ETag, for a later `If-Match`."""
-    tag = {} if seq is None else {"etag": f'"{seq}"'}
-    return JSONResponse(content, status, {**_NO_STORE, **tag})
 
 
 def _follow(session: Session, start: int) -> Response:
@@ -259,14 +205,14 @@ def _follow(session: Session, start: int) -> Response:
         count.enter_context(counted(session.tenant, most))
     except TooManyFollowers as error:
         detail = f"At most {most} streams can follow sessions at once: close one"
-        raise HTTPException(429, detail, _NO_STORE) from error
+        raise HTTPException(429, detail, NO_STORE) from error
 
     class Followed(StreamingResponse):
         async def __call__(self, *arguments: Any) -> None:
             with count:
                 await super().__call__(*arguments)
 
-    return Followed(_sent(session, start), media_type="text/event-stream", headers=_NO_STORE)
+    return Followed(_sent(session, start), media_type="text/event-stream", headers=NO_STORE)
 
 
 async def _sent(session: Session, after: int) -> AsyncIterator[bytes]:

@@ -22,6 +22,7 @@ MODULES = {
         "get_thread",
         "get_thread_state",
         "search_threads",
+        "update_thread_state",
     ),
 }
 """The functions of each module."""
