@@ -90,6 +90,7 @@ CAUSES: tuple[Cause, ...] = (
             Sign("refused", _any(r"cannot allocate (?:the |\d{1,20} bytes of )?memory", r"\benomem\b", r"failed to allocate memory", r"errno:? ?12\b",
                                  r"cannot allocate \d{1,20} bytes", r"cannot allocate the memory")),
             Sign("exit", _any(r"\bexit(?:ed)?(?: with)?[ _-]?(?:code|status)\"?[:= ]{1,12}137\b"), role="effect"),
+            _RESTARTS,
             Sign("metric", metric=_any(r"mem(?:ory)?.{0,20}us(?:ed|age)|working_set|heap.{0,12}used|\brss\b")),
         ),
         None, (), "",

@@ -15,6 +15,8 @@ LONGEST = 300
 SAID = 160
 """Characters of the statement that a cause repeats."""
 
+_VICTIM = Sign("victim", role="effect")
+
 
 class Hit(NamedTuple):
     """An observation that shows a sign of a cause."""
@@ -53,12 +55,19 @@ def _of_cause(cause: Cause, found: Anomalies) -> Iterator[Named]:
     if first is None or _is_contradicted(cause, first, found):
         return
     behind = [first]
-    for hit in hits:
+    for hit in [*hits, *_victims(first, found)]:
         if _is_independent(hit, behind) and _is_related(hit, first, found):
             behind.append(hit)
     if len(behind) > 1:
         del behind[QUOTES:]
         yield Named(_proposal(cause, first, behind), tuple(each.anomaly for each in behind))
+
+
+def _victims(first: Hit, found: Anomalies) -> Iterator[Hit]:
+    """Yield the trouble of other components that names the one which has the cause."""
+    for anomaly in found.blamed.get(first.component, []):
+        if anomaly.novelty != "chronic" and anomaly.component != first.component:
+            yield Hit(_VICTIM, anomaly)
 
 
 def _hits(cause: Cause, found: Anomalies) -> Iterator[Hit]:
