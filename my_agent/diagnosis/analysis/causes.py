@@ -217,7 +217,7 @@ CAUSES: tuple[Cause, ...] = (
          Sign("ac", _any(r"\bac lost\b", r"input lost", r"voltage (?:out of range|fault)"))),
     ),
     Cause(
-        "kernel_fault", "the kernel of {component} failed",
+        "kernel_fault", "the kernel failed",
         (
             Sign("fault", _any(r"null pointer dereference", r"soft lockup", r"corrupted stack end", r"general protection fault", r"kasan: ", r"kernel bug at", r"unable to handle kernel",
                                r"circular locking dependency", r"hard lockup", r"rcu_\w{1,20} (?:self-)?detected stall")),

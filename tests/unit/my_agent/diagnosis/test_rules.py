@@ -132,6 +132,28 @@ def test_a_metric_is_another_kind_of_observation() -> None:
     assert rules.propose(anomalies.find({"m": made})) == []
 
 
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "is_named"),
+    [
+        ("CpuUsageRate(%)", 7, 98, True),
+        ("CpuUsageRate(%)", 45, 68, False),
+        ("cpu_cores", 0.2, 0.9, True),
+        ("cpu_millis", 100, 2_000, True),
+        ("cpu_millis", 100, 200, False),
+        ("cpu_millis", 100, 3, False),
+    ],
+)
+def test_a_processor_is_saturated_near_its_limit(
+    metric: str, before: float, after: float, is_named: bool
+) -> None:
+    made = Digest("csv", 10, first=START, last=START + 3_600 * SECOND)
+    made.shifts = [
+        Shift("mail", metric, before, after, START + 60 * SECOND, Place(0, 9, 1)),
+        Shift("mail", "latency_p99", 0.1, 4.0, START + 60 * SECOND, Place(0, 9, 1)),
+    ]
+    assert bool(rules.propose(anomalies.find({"m": made}))) == is_named
+
+
 def test_a_long_statement_is_cut_in_the_sentence() -> None:
     long = f"Environment variable KEY is undefined {'x' * 500}"
     found = propose([("web", long, None), ("web", "Exit Code: 1", None)])
