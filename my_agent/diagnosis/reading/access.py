@@ -8,7 +8,7 @@ from my_agent.diagnosis.reading.record import Line
 SERVER_ERROR, CLIENT_ERROR = 500, 400
 _REQUEST = re.compile(
     r'"(?P<request>(?:GET|POST|PUT|HEAD|DELETE|PATCH|OPTIONS|CONNECT|TRACE|PROPFIND|PRI) [^"]*+)"'
-    r"(?:[ ,]*(?:status|code)?[:= ]*| -> )(?P<status>[1-5]\d\d)(?!\d)"
+    r"(?:[ ,]{0,3}(?:status|code)?[:= ]{0,3}| -> )(?P<status>[1-5]\d\d)(?!\d)"
 )
 _COMMON = re.compile(
     r"(?P<before>[^\[\"]{1,300}?)\[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}[:\ ][^\]]{8,20})\]\ "

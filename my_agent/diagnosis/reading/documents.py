@@ -18,11 +18,16 @@ _HEAD, _NEAR = 4_000, 400
 
 
 class Element(NamedTuple):
-    """An object in a document, and its offsets."""
+    """An object in a document, and its offsets.
+
+    Attributes:
+        is_beside: Whether it is a value that stands beside a list, with its key.
+    """
 
     start: int
     end: int
     value: dict[str, Any]
+    is_beside: bool = False
 
 
 def holds_list(line: str) -> bool:
@@ -85,7 +90,9 @@ def _object(text: str, start: int, depth: int) -> Generator[Element, None, int]:
         elif opener == "{" and _LISTS.search(text, place, place + _HEAD) is not None:
             place = yield from _object(text, place, depth + 1)
         else:
-            _, place = _DECODER.raw_decode(text, place)
+            value, place = _DECODER.raw_decode(text, place)
+            name = _DECODER.raw_decode(key[0])[0] if key is not None else ""
+            yield Element(key.start() if key is not None else place, place, {name: value}, True)
         place = _after(text, place)
     if text[place : place + 1] != "}":
         raise ValueError("the object does not end")

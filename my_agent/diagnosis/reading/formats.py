@@ -117,7 +117,7 @@ def _headed(line: str, place: int, when: int | None, level: str) -> Line:
     if said is not None:
         text, of_status = (said[0], said[1]) if text.startswith('"') else (text, said[1])
         level = of_status if of_status != "info" else head.level or of_status
-        return Line("access", when, head.component, level, text)
+        return Line("access", when, head.component, level, text, head.by_logger)
     form = "log" if head.level or level else "dated"
     return Line(form, when, head.component, head.level or level, text, head.by_logger)
 

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     | (?P<number>\#?\d+(?:\#\d+:?)?(?=[\ \t\]]))
     | (?P<mark>(?:---?|-|\||,|;|:|=>|--\ :)(?=[\ \t\[]))
     | (?P<user>[\w-]{{1,60}}@[\w-]{{1,60}}(?=\ (?:{_UPPER}|LOG|PANIC):))
-    | (?P<name>{_NAME})(?:\[[\w.-]*\]|\([\w.]+:?\d*\)|:\d+)?+
+    | (?P<name>{_NAME})(?:\[[\w.-]*\]|\([\w.]++:?\d*+\)|:\d++|\ \*64)?+
         (?:(?::|[ \t]+:)(?=[\ \t]|\Z)|(?=[ \t]+-[ \t]|\ {{3,}}|\t|\ {{1,2}}\[))
     )""",
     re.VERBOSE,
@@ -33,16 +33,15 @@ _TOKEN = re.compile(
 _BOX_LEVEL = re.compile(rf"(?:(?P<module>\w{{1,40}}):)?(?P<level>{_UPPER}|[DIWEF])\s*", re.IGNORECASE)
 _BOX_NAME = re.compile(r"[A-Za-z][\w.$/@-]*+(?:::[\w$.-]{1,80})*+")
 _BOX_CLASS = re.compile(r"(?:.*:)?(?P<name>[A-Za-z][\w$]*)@\d+")
-_THREAD = re.compile(
-    r"main|.*-\d+|.*(?:[Tt]hread|pool|exec|worker|listener|preinit|nio|conn)\b.*|conn\d+|MY-\d+"
-)
-_NOISE = re.compile(r"\s*(?:(?:req|trace|pid|tid|client|id)\b[ =:_-].*|[0-9a-f-]{12,}|\d+|UTC|-)\s*")
+_THREAD = re.compile(r"(?:[Tt]hread|pool|exec|worker|listener|preinit|nio|conn)\b|-\d++\Z")
+_MAIN = re.compile(r"main|conn\d+|MY-\d+")
+_NOISE = re.compile(r"(?:req|trace|pid|tid|client|id)\b[ =:_-]|(?:[0-9a-f-]{12,}|\d+|UTC|-)?\Z")
 # Words that begin a message with a colon, and name nothing.
 _NO_NAMES = frozenset(
     "error failed failure exception timeout warning note message reason cause caused fatal panic"
     " info http https status result details detail hint statement context query".split()
 )
-_LOGGER = re.compile(r"[a-z_][\w$]*(?:\.[\w$]+)*\.[\w$]+|[\w$]+(?:::[\w$]+)+|[A-Z][a-z0-9]+(?:[A-Z]\w*)+")
+_LOGGER = re.compile(r"[a-z_][\w$]*+(?:\.[\w$]++)++|[\w$]++(?:::[\w$]++)++|[A-Z][a-z0-9]++[A-Z]\w*+")
 _LAST = re.compile(r"\((?P<name>[a-z][\w]*(?:\.[\w$]+)*\.[A-Z][\w$]*)\)\Z")
 
 
@@ -75,9 +74,11 @@ def read(line: str, start: int) -> Head:
             rest = -1
         elif kind == "name":
             said = found["name"]
-            if name or said.lower() in _NO_NAMES:
+            unlike = rest >= 0 and level and _LOGGER.fullmatch(said) is None
+            if name or unlike or said.lower() in _NO_NAMES:
                 break
             name = said
+            rest = -1 if level else rest
         elif kind == "box":
             inside = found["inside"].strip()
             if (as_level := _BOX_LEVEL.fullmatch(inside)) and not level:
@@ -88,10 +89,8 @@ def read(line: str, start: int) -> Head:
                 box = as_class["name"]
             elif _BOX_NAME.fullmatch(inside) and not (box and level and not _is_thread(box)):
                 box = inside if not box or _is_thread(box) else box
-            elif not _NOISE.fullmatch(inside[:200]):
-                # It may belong to the message, unless a level follows.
-                if level:
-                    break
+            elif not _NOISE.match(inside):
+                # It may belong to the message, unless a level or a logger follows.
                 rest = place if rest < 0 else rest
         place = found.end()
     place = rest if rest >= 0 else place
@@ -103,4 +102,4 @@ def read(line: str, start: int) -> Head:
 
 
 def _is_thread(name: str) -> bool:
-    return _THREAD.fullmatch(name[:200]) is not None
+    return _MAIN.fullmatch(name) is not None or _THREAD.search(name) is not None

@@ -9,7 +9,7 @@ from my_agent.diagnosis.reading.record import LEVELS, Line
 _ERROR, _WARNING = 3, 4
 REST = re.compile(
     r"[ \t]+(?P<host>[^\s\[\]]{1,255}) (?:(?P<tag>[^\[\]:\"=]{1,80})\[(?P<pid>\d+)\](?: ?\(\[\d+\]\))?:?"
-    r"|(?P<word>[^\s:\"=]{1,80}):)(?:\s|\Z)(?P<text>.*)",
+    r"|(?P<word>[^\s:\"=]{1,80})(?: [\d.]{1,20})?:)(?:\s|\Z)(?P<text>.*)",
     re.DOTALL,
 )
 """What follows the date of a line of syslog."""

@@ -12,8 +12,10 @@ _GENERIC = frozenset(
     "log logs out output stdout stderr error errors err access console paste pasted message messages syslog"
     " kern dmesg auth daemon journal debug trace traces spans metrics events event describe pods pod top df free"
     " ps incident data file text input app application main test report dump all combined deployment job nodes node"
+    " kubectl get docker compose json csv yaml argocd trace metric stack previous nginx0 journalctl audit cloudtrail"
     " evidence details info previous current latest new old stack sample upload untitled db".split()
 )
+_WORDS = re.compile(r"[-_. ()\[\]]")
 PROMPT = re.compile(
     r"(?:\$|%|[\w.-]{1,60}@[\w.-]{1,60}[^$#%\n]{0,80}[$#%]|#(?= (?:kubectl|docker|df|free|top|journalctl|cat|tail|"
     r"systemctl|dmesg|ps|netstat|ss|curl|grep|helm|oc|crictl|aws|gcloud|az|psql|mysql|redis-cli) )) (?P<command>\S.*)"
@@ -39,7 +41,8 @@ def component(name: str) -> str:
         return _of_command(name)
     base = name.replace("\\", "/").rpartition("/")[2]
     base = _SUFFIX.sub("", base[-300:])
-    if base.lower() in _GENERIC or not any(each.isalpha() for each in base):
+    words = _WORDS.split(base.lower())
+    if all(each in _GENERIC or not each.isalpha() for each in words):
         return ""
     return workload(base)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from my_agent.diagnosis.reading.record import LEVELS, workload
 
-_COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>])")
+_COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]{0,300}\x07|[=>])")
 # `docker compose logs`, foreman and pm2: `web-1  | `.
 _PIPE = re.compile(r"(?P<name>[A-Za-z0-9][\w./-]{0,120}?)(?P<number>[-_.]\d{1,3})?[ \t]*+\|(?:[ \t]|\Z)")
 _POD = re.compile(r"\[?pod/(?P<pod>[\w.-]{1,253})/(?P<container>[\w.-]{1,253})\]?[: ] ?")

@@ -161,6 +161,8 @@ class Scan:
         return [record]
 
     def _csv_row(self, block: series.Csv, said: str, spot: Spot) -> list[Record] | None:
+        if block.names(said):
+            return []
         row = block.line(said)
         if row is None:
             return None
@@ -344,7 +346,7 @@ class Scan:
         took = spans.duration(found)
         if took is not None and line.when is not None:
             name = line.text.partition(" ")[0]
-            component = workload(line.component)
+            component = workload(line.component) or self._component
             self.shifts.add(Point(spot.start, spot.end, spot.line, line.when, component, f"{name} ms", took))
         return self._record(line, spot)
 
@@ -353,23 +355,29 @@ class Scan:
         found: list[Record] = []
         reader = documents.elements(self._text, place)
         at, line = place, spot.line
-        end = place
+        end, objects = place, 0
         try:
             while True:
                 element = next(reader)
                 line += self._text.count("\n", at, element.start)
                 at = element.start
                 here = Spot(element.start, element.end, line, self._given, self._latest)
-                records = self._element(element.value, here, bool(found))
+                if element.is_beside:
+                    found += self._leaves(element.value, here)
+                    continue
+                records = self._element(element.value, here, objects > 0)
                 if records is None:
                     return None
+                objects += 1
                 found += records
                 end = element.end
         except StopIteration as stop:
             end = int(stop.value)
         except (ValueError, RecursionError):
-            if not found:
-                return None
+            # What was read of it is right; the rest is read line by line.
+            pass
+        if not objects:
+            return None
         self._number += self._text.count("\n", spot.start, end)
         rest = self._text.find("\n", end)
         self._next = len(self._text) if rest < 0 else rest + 1

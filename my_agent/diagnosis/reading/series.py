@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from my_agent.diagnosis.reading import dates, fields, states
-from my_agent.diagnosis.reading.record import Line, Point, Record
+from my_agent.diagnosis.reading.record import Line, Point, Record, workload
 from my_agent.diagnosis.reading.spot import Spot
 
 _DATE_NAMES = frozenset(
@@ -19,6 +19,9 @@ _SAMPLE = re.compile(
 _COMMENT = re.compile(r"# (?:HELP|TYPE|UNIT|EOF)\b")
 _LABEL = re.compile(r'([A-Za-z_]\w{0,80})="((?:[^"\\]++|\\.)*+)"')
 _OWNERS = ("service", "service_name", "podname", "microservice", "app", "deployment", "container", "pod", "job", "instance", "node", "host", "name")
+# The first cells of headers that stand above each other.
+_LEVELS_OF_COLUMNS = frozenset(("microservice", "metric", "statistic", "unix_timestamp", "level_0"))
+_HEADERS = 4
 _COLUMNS = 2_000
 _KEYS = ("metric", "value")
 _SPANS = frozenset(("spanid", "span_id"))
@@ -34,13 +37,17 @@ class Csv:
     form = "csv"
 
     def __init__(self, header: str, mark: str, name: str, given: int) -> None:
+        self._names: list[list[str]] = []
         self._mark = mark
         self._name = name
         self._given = given
         self._columns = [each.strip() for each in _cells(header, mark)]
+        self._own = list(self._columns)
         self._lower = [each.lower().strip('"') for each in self._columns]
         self._is_log = bool(_TEXT_NAMES & set(self._lower))
         self.has_spans = bool({"spanid", "span_id"} & set(self._lower))
+        if self._lower[0] in _LEVELS_OF_COLUMNS:
+            self._lower[0] = "timestamp"
         self._times = [n for n, each in enumerate(self._lower) if each in _DATE_NAMES]
         self._time = self._times[0] if self._times else -1
 
@@ -74,6 +81,20 @@ class Csv:
             return found
         return Line("csv", None, "", "", " ".join(filter(None, cells))[:2_000])
 
+    def names(self, line: str) -> bool:
+        """Take a row that names the columns further, such as the metric of each service."""
+        cells = _cells(line, self._mark)
+        if len(cells) != len(self._columns) or self._times != [0] or len(self._names) >= _HEADERS:
+            return False
+        if self._when(cells) is not None or any(_number(each) is not None for each in cells[1:]):
+            return False
+        self._names.append(cells)
+        # The name of the kind of statistic is no part of the metric.
+        metrics = next((each for each in self._names if each[0].strip().lower() == "metric"), cells)
+        named = [f"{one}.{two}" if two.strip() else one for one, two in zip(self._own, metrics, strict=True)]
+        self._columns = [self._own[0], *named[1:]]
+        return True
+
     def points(self, cells: list[str], when: int, spot: Spot) -> Iterator[Point]:
         """Yield the values of a row."""
         if set(_KEYS) <= set(self._lower):
@@ -100,6 +121,10 @@ def csv_header(line: str, following: str, name: str, given: int) -> Csv | None:
         return None
     table = Csv(line, mark, name, given)
     header = [each.lower().strip('"') for each in _cells(line, mark)]
+    if header[0] in _LEVELS_OF_COLUMNS:
+        header[0] = "timestamp"
+        if mark == "," and following.strip() and table.names(following.strip()):
+            return table
     if any(each.replace(".", "", 1).isdigit() for each in header) or len(header) > _COLUMNS:
         return None
     if not set(header) & (_DATE_NAMES | _TEXT_NAMES | _SPANS) or not following.strip():
@@ -126,7 +151,7 @@ def _number_time(cell: str, given: int) -> int | None:
 
 def _point(spot: Spot, when: int, component: str, metric: str, cell: str) -> Iterator[Point]:
     if (value := _number(cell)) is not None:
-        yield Point(spot.start, spot.end, spot.line, when, component.strip()[:200], metric.strip()[:200], value)
+        yield Point(spot.start, spot.end, spot.line, when, workload(component.strip())[:200], metric.strip()[:200], value)
 
 
 def _number(text: str) -> float | None:

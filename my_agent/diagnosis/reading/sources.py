@@ -14,6 +14,7 @@ HEAD = 65_536
 NAME = 200
 """Characters of the name of a source."""
 _FENCE = re.compile(r"^[ \t]{0,3}(?P<mark>`{3,}|~{3,})(?P<info>[^\n`]{0,200})\n", re.MULTILINE)
+_ENDS = re.compile(r"^[ \t]{0,3}(?P<mark>`{3,200}|~{3,200})[ \t]{0,200}$", re.MULTILINE)
 _SUFFIX = re.compile(r"(?:\.(?:log|txt|csv|json|jsonl|out|err)){1,5}\Z", re.IGNORECASE)
 _METRICS = frozenset(("csv", "prometheus"))
 # Forms that a sentence may look like by chance.
@@ -64,13 +65,18 @@ def split(message: str) -> tuple[str, list[Given]]:
     place = 0
     while (fence := _FENCE.search(message, place)) is not None:
         _collect(message[place : fence.start()], words, given)
-        close = re.compile(rf"^[ \t]{{0,3}}{fence['mark']}[`~]*[ \t]*$", re.MULTILINE)
-        end = close.search(message, fence.end())
+        end = _end(message, fence)
         inside = message[fence.end() : end.start() if end else len(message)]
         given += _sections(inside)
         place = end.end() if end else len(message)
     _collect(message[place:], words, given)
     return "\n".join(filter(None, (each.strip() for each in words))), given
+
+
+def _end(message: str, fence: re.Match[str]) -> re.Match[str] | None:
+    """Return the end of a fence: the same mark, at least as long; None: the message ends before."""
+    ends = _ENDS.finditer(message, fence.end())
+    return next((each for each in ends if each["mark"].startswith(fence["mark"])), None)
 
 
 def sniff(head: str, name: str) -> tuple[Kind, str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from my_agent.diagnosis.reading import dates
-from my_agent.diagnosis.reading.record import Line
+from my_agent.diagnosis.reading.record import Line, workload
 
 MOST = 200_000
 """Spans whose component is remembered."""
@@ -38,7 +38,7 @@ class Calls:
 
     def add(self, found: Mapping[str, Any], given: int) -> Line:
         """Take a span and return what it says."""
-        component = _component(found)
+        component = workload(_component(found))
         identity, parent = _of(found, *_IDS), _parent(found)
         if identity and len(self._components) < MOST:
             self._components[identity] = component

@@ -10,20 +10,23 @@ from my_agent.diagnosis.reading.summary import Stance
 _COLUMNS = re.compile(r"[ \t]{2,}|\t")
 _CAPITALS = re.compile(r"[A-Z%][A-Z0-9%_()/:.+#-]*+(?: [A-Z(][A-Z0-9%_()/:.-]*+)*+")
 _KNOWN = (
-    ("df", re.compile(r"\s*Filesystem\s.*(?:Use%|Capacity|IUse%|Mounted)")),
-    ("free", re.compile(r"\s+total\s+used\s+free\b")),
-    ("events", re.compile(r"\s*Type\s+Reason\s+Age\s+From\s+Message\b|\s*LAST SEEN\s+(?:FIRST SEEN\s+)?(?:COUNT\s+)?(?:NAME\s+)?(?:KIND\s+)?TYPE\s+REASON")),
-    ("conditions", re.compile(r"\s*Type\s+Status(?:\s|\Z)")),
-    ("netstat", re.compile(r"Proto\s+Recv-Q|State\s+Recv-Q|Netid\s+State|Proto\s+RefCnt")),
-    ("top", re.compile(r"\s*PID\s+USER\s|USER\s+PID\s+%CPU|\s*PID\s+TTY\s|\s*UID\s+PID\s")),
-    ("resources", re.compile(r"\s*Resource\s+Requests\s+Limits|\s*Namespace\s+Name\s+CPU Requests")),
-    ("disks", re.compile(r"Device:?\s+(?:r/s|rrqm/s|tps)\b|NAME\s+MAJ:MIN|avg-cpu:")),
-    ("vmstat", re.compile(r"procs -{3,}|\s*r\s+b\s+(?:swpd|avm)\b")),
+    ("df", re.compile(r"Filesystem\s.{0,200}(?:Use%|Capacity|IUse%|Mounted)")),
+    ("free", re.compile(r"total\s++used\s++free\b")),
+    (
+        "events",
+        re.compile(
+            r"Type\s++Reason\s++Age\s++From\s++Message\b"
+            r"|LAST SEEN\s++(?:FIRST SEEN\s++)?(?:COUNT\s++)?(?:NAME\s++)?(?:KIND\s++)?TYPE\s++REASON"
+        ),
+    ),
+    ("conditions", re.compile(r"Type\s++Status(?:\s|\Z)")),
+    ("netstat", re.compile(r"(?:Proto|State)\s++Recv-Q|Netid\s++State|Proto\s++RefCnt")),
+    ("top", re.compile(r"PID\s++USER\s|USER\s++PID\s++%CPU|PID\s++TTY\s|UID\s++PID\s")),
+    ("resources", re.compile(r"Resource\s++Requests\s++Limits|Namespace\s++Name\s++CPU Requests")),
+    ("disks", re.compile(r"Device:?\s++(?:r/s|rrqm/s|tps)\b|NAME\s++MAJ:MIN|avg-cpu:")),
+    ("vmstat", re.compile(r"procs -{3,}|r\s++b\s++(?:swpd|avm)\b")),
 )
 _RULE = re.compile(r"[\s|+=:-]+")
-_EVENT = re.compile(
-    r"\s*(?:(?P<age>\S.*?)\s{2,})?(?P<type>Normal|Warning)\s{2,}(?P<reason>\S+)\s{2,}(?P<rest>\S.*)"
-)
 _TIMES = re.compile(r"\(x(\d{1,9}) over ")
 _NAMES = ("name", "names", "node", "pod", "object", "unit", "command", "mounted on", "container id", "application", "host")
 _POD = re.compile(
@@ -104,22 +107,23 @@ class Table:
         return _COLUMNS.split(said)
 
     def _event(self, said: str, spot: Spot) -> Record | None:
-        found = _EVENT.match(said)
-        if found is None:
+        cells = _COLUMNS.split(said)
+        place = next((n for n, each in enumerate(cells[:5]) if each in ("Normal", "Warning")), None)
+        if place is None or len(cells) < place + 3:
             return None
-        parts = _COLUMNS.split(found["rest"])
-        message = parts[-1]
-        age = found["age"] or parts[0]
+        kind, reason, message = cells[place], cells[place + 1], cells[-1]
+        # `describe` has the age behind the reason, `get events` before the type.
+        age = cells[0] if place else cells[place + 2]
         component = self._subject
-        if found["age"] and len(parts) > 1:
-            component = workload(parts[0].rpartition("/")[2])
+        if place and len(cells) > place + 3:
+            component = workload(cells[place + 2].rpartition("/")[2])
         times = _TIMES.search(age)
-        level = "warning" if found["type"] == "Warning" else "info"
-        text = f"{found['reason']}: {message}"
+        level = "warning" if kind == "Warning" else "info"
+        text = f"{reason}: {message}"
         return spot.record(
             "kubectl-events", component, level, text, when=spot.ago(age.partition(" ")[0]),
             count=int(times[1]) if times else 1,
-            stance="trouble" if level == "warning" else states.word(found["reason"]) or "",
+            stance="trouble" if level == "warning" else states.word(reason) or "",
         )  # fmt: skip
 
     def _condition(self, cells: list[str], said: str, spot: Spot) -> Record:
@@ -144,10 +148,10 @@ class Table:
 
 def header(line: str) -> str:
     """Return what a line is the header of: `df`, `events`, `table`...; empty: of nothing."""
-    for kind, pattern in _KNOWN:
-        if pattern.match(line[:_WIDEST]):
-            return kind
     said = line.strip()
+    for kind, pattern in _KNOWN:
+        if pattern.match(said[:_WIDEST]):
+            return kind
     if len(said) > _WIDEST:
         return ""
     cells = _COLUMNS.split(said)
