@@ -165,7 +165,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "volume_missing", "the volume of {component} can't be provided",
         (
-            Sign("class", _any(r"storageclass\S{0,40} \S{1,80} not found", r"provisioningfailed", r"persistentvolumeclaim \S{1,120} not found")),
+            Sign("class", _any(r"storageclass\S{0,40} \S{1,80} not found", r"storageclass\S{0,40} [^\n]{0,20}does not exist", r"provisioningfailed", r"persistentvolumeclaim \S{1,120} not found")),
             Sign("unbound", _any(r"unbound (?:immediate )?persistentvolumeclaims?", r"failedmount\b", r"failedattachvolume", r"podscheduled[\s:=]{1,40}false"), role="effect"),
         ),
     ),

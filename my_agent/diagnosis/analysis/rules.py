@@ -135,6 +135,7 @@ def _is_related(hit: Hit, first: Hit, found: Anomalies) -> bool:
             return False
         one, other = first.component, hit.anomaly.component
         near = one == other or not one or not other or one in hit.anomaly.names
+        near = near or f"{one}-".startswith(f"{other}-") or f"{other}-".startswith(f"{one}-")
         return near or (other, one) in found.calls
     return True
 

@@ -39,6 +39,7 @@ def propose(*sources: list[Line], form: str = "log4j") -> list[Proposal]:
         ("too_many_connections", [("db", "FATAL: sorry, too many clients already", 1), ("shop", "failed to connect to db", 2)]),
         ("unschedulable", [("web", "0/3 nodes are available: 3 Insufficient memory.", None), ("web", "PodScheduled   False", None)]),
         ("setting_missing", [("web", "Environment variable KEY is undefined", None), ("web", "Exit Code: 1", None)]),
+        ("volume_missing", [("redis-pvc", "ProvisioningFailed: storageclass.storage.k8s.io \"fast\" not found", None), ("redis", "pod has unbound immediate PersistentVolumeClaims, 0/2 nodes are available", None)]),
         ("deadlock", [("db", "LATEST DETECTED DEADLOCK", None), ("db", "*** WE ROLL BACK TRANSACTION (2)", None)]),
         ("network_down", [("kernel", "AirPort: Link Down on en0", 1), ("mail", "connect failed: Network is down", 1)]),
     ],
