@@ -125,7 +125,7 @@ class Looking:
     async def _judge(self, made: Round, quoting: Quoting, proposal: Proposal, by: By) -> None:
         seen, unfound = await quoting.seen(proposal)
         searched = await quoting.searched(proposal, seen)
-        made.judge(proposal, check(seen, unfound, searched), by)
+        made.judge(proposal, check(proposal.cause, seen, unfound, searched), by)
 
     async def _asked(
         self, name: str | None, config: RunnableConfig
