@@ -36,11 +36,11 @@ class Moment(BaseModel):
 
 
 class Moments(BaseModel):
-    """Two moments; without `to_seq` the second one is now."""
+    """Two moments, by default the beginning and now."""
 
     model_config = ConfigDict(extra="ignore")
 
-    from_seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)]
+    from_seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)] = 0
     to_seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)] | None = None
 
 
