@@ -1,27 +1,35 @@
-"""Speed: a session of 100,000 events, on SQLite and on Postgres."""
+"""Speed: a session of 100,000 events, on SQLite and on Postgres, and a log of 500,000 lines."""
 
 import asyncio
 import random
+import resource
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.backends import postgres
-from bench.diagnosis.incidents import generate
 from bench.report import Line
-from my_agent.diagnosis import following, investigation, log
-from my_agent.diagnosis.analysis import signs
-from my_agent.diagnosis.events import New, NoteAdded, SourceAdded, new
-from my_agent.diagnosis.reading import reader, sources
+from my_agent.diagnosis import following, log, texts
+from my_agent.diagnosis.analysis.checks import Seen
+from my_agent.diagnosis.events import New, NoteAdded, new
+from my_agent.diagnosis.fold import initial
+from my_agent.diagnosis.giving import Giving
+from my_agent.diagnosis.investigation import SHOWN, Round
+from my_agent.diagnosis.reading.digest import digest
+from my_agent.diagnosis.reading.sources import Given
+from my_agent.diagnosis.settings import DiagnosisSettings
 from my_agent.tables import tables
 from threadhold.tables import Engine
 
 EVENTS, BATCH, SAMPLES = 100_000, 250, 400
 CURRENT_MS, PAST_MS, READ, APPENDED, LAG_MS = 5.0, 10.0, 250, 2_000.0, 50.0
+LINES, READ_SECONDS, READ_MB = 500_000, 60.0, 300.0
 TENANT, SESSION = "acme", "incident"
 
 
@@ -32,7 +40,7 @@ def lines(events: int = EVENTS, *, quick: bool = False) -> list[Line]:
         events: events of the session.
         quick: leave Postgres out.
     """
-    rows = []
+    rows = _reading()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
         kinds: dict[str, Callable[[], str]] = {"SQLite": lambda: f"sqlite:///{folder}/data.db"}
@@ -84,27 +92,64 @@ def _measured(store: Engine, name: str, events: int) -> list[Line]:
 
 
 def _open(store: Engine) -> None:
-    """Begin the session with an investigated incident, so that its state is not small."""
-    given = sources.split(generate(0).message)[1]
-    texts, read, events = {}, [], []
-    for number, each in enumerate(given):
-        name = f"s{number}"
-        texts[name] = each.text
-        read.append(reader.Source(name, each.kind, each.format, each.name, each.text, _NOW))
-        events.append(new(SourceAdded(id=name, **each._asdict())))
-    picture = signs.find(reader.read(read))
-    for work in (
-        lambda state: events,
-        lambda state: investigation.observe(state, picture, texts),
-        lambda state: investigation.propose(state, picture, []),
-        lambda state: investigation.investigate(state, picture, texts)[0],
-    ):
-        with store.writing(TENANT) as connection:
-            state = log.moment(connection, TENANT, SESSION).state
-            log.append(connection, TENANT, SESSION, work(state), snapshot=True)
+    """Begin the session with an incident that stands out, so that its state is not small."""
+    text = _log(2_000)
+    giving = Giving(initial(), DiagnosisSettings())
+    giving.add([Given("log", "plain", "payments", text.count("\n"), text)])
+    [name] = giving.texts
+    made = Round(initial())
+    made.observe([_seen(name, text, number) for number in range(SHOWN)])
+    with store.writing(TENANT) as connection:
+        texts.write(connection, TENANT, SESSION, name, text)
+        log.append(connection, TENANT, SESSION, [*giving.events, *made.events], snapshot=True)
 
 
-_NOW = datetime(2026, 3, 3, tzinfo=UTC)
+def _seen(source: str, text: str, number: int) -> Seen:
+    start = text.index(f"request {number} ")
+    end = text.index("\n", start)
+    quote = text[start:end]
+    return Seen(
+        f"o{number}", "context", source, start, end, quote, "notice", "payments", "neutral", number
+    )
+
+
+def _log(lines: int) -> str:
+    """Return a log of some lines, most of which say the same, and some something else."""
+    rng = random.Random(3)
+    begun = datetime(2026, 3, 2, tzinfo=UTC)
+    return "".join(
+        f"{(begun + timedelta(milliseconds=170 * number)).isoformat()} "
+        + (
+            f"ERROR [payments] write {number} failed: No space left on device\n"
+            if number % 997 == 996
+            else f"INFO [payments] request {number} of user u{rng.randrange(9999)} handled in "
+            f"{rng.randrange(90)} ms\n"
+        )
+        for number in range(lines)
+    )
+
+
+def _reading() -> list[Line]:
+    """Return the rows about a log of 500,000 lines, which a worker reads as those of a session."""
+    text = _log(LINES)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    begun = time.perf_counter()
+    script = "import sys; from bench.diagnosis.speed import read_all; read_all(sys.stdin.read())"
+    subprocess.run([sys.executable, "-c", script], input=text.encode(), check=True)
+    taken = time.perf_counter() - begun
+    most = max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    size = f"{LINES:,} lines, {len(text) / 1e6:.0f} MB"
+    return [
+        Line(f"log read, {size}", taken, "s", limit=READ_SECONDS),
+        Line(f"memory of its reader, {size}", most / 1024, "MB", limit=READ_MB),
+    ]
+
+
+def read_all(text: str) -> None:
+    """Read a log as the worker of a session does."""
+    made = digest(text, "payments", "log", "plain", 0)
+    if made.unread or sum(each.count for each in made.groups) < LINES - made.dropped:
+        raise AssertionError("The reader left lines out")
 
 
 def _note(rng: random.Random, number: int) -> New:

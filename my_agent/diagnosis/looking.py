@@ -9,8 +9,8 @@ from langchain_core.runnables import RunnableConfig
 
 from my_agent import parsing
 from my_agent.asking import Failed
-from my_agent.diagnosis import connectors, model, overview, runbooks, showing
-from my_agent.diagnosis.analysis import anomalies, rules, steps
+from my_agent.diagnosis import briefing, connectors, model, runbooks, showing
+from my_agent.diagnosis.analysis import anomalies, overview, rules, steps
 from my_agent.diagnosis.analysis.anomalies import Anomalies, Anomaly
 from my_agent.diagnosis.analysis.checks import Seen, check
 from my_agent.diagnosis.analysis.kinds import kind_of
@@ -20,7 +20,7 @@ from my_agent.diagnosis.fold import State
 from my_agent.diagnosis.giving import Giving
 from my_agent.diagnosis.investigation import By, Round
 from my_agent.diagnosis.model import Look
-from my_agent.diagnosis.overview import HEAD, SHORT, WHOLE, Shown
+from my_agent.diagnosis.briefing import HEAD, SHORT, WHOLE, Shown
 from my_agent.diagnosis.quoting import Quoting
 from my_agent.diagnosis.reading.digest import QUOTE, Digest
 from my_agent.diagnosis.reading.sources import Given
@@ -87,10 +87,9 @@ class Looking:
         made.observe(await self._seen(self._found.ranked[:RECORDED]))
         return made.events
 
-    async def shown(self) -> str:
+    def shown(self) -> str:
         """Return what stands out as text."""
-        out = self._found.ranked[: showing.MOST]
-        return showing.render(await self._seen(out), out, self._state)
+        return showing.render(overview.shown(self._found), self._state)
 
     async def runbooks(self) -> str:
         """Return what runbooks say about the leading cause or what stands out, as text."""
@@ -107,7 +106,7 @@ class Looking:
             name: name of the model; None: the configured one.
             config: config of the run.
         """
-        missing = steps.following(self._found)
+        missing = steps.next_steps(self._found)
         proposed = await self._asked(name, config)
         # After the model has looked: what tools have answered is evidence, too.
         made = Round(self._state)
@@ -134,7 +133,7 @@ class Looking:
         settings = DiagnosisSettings.from_environment()
         tools = await connectors.available(self._session.tenant)
         told = [f"- {each.name}: {each.description} {json.dumps(each.schema)}" for each in tools]
-        text = overview.render(
+        text = briefing.render(
             self._state,
             self._found,
             await self._heads(),
@@ -177,7 +176,7 @@ class Looking:
             told = f"{look.source} from line {max(1, look.line)}"
         else:
             return f"There is no source {look.source[:40]!r}."
-        return f"{told}\n{overview.numbered(lines, self._state)[:ANSWERED]}"
+        return f"{told}\n{briefing.numbered(lines, self._state)[:ANSWERED]}"
 
     async def _called(self, look: Look) -> str:
         """Return the answer of a tool, which becomes a source of the session."""

@@ -147,7 +147,7 @@ async def ask(state: State, config: RunnableConfig, runtime: Runtime[Context]) -
     """Record the question for what is missing."""
     session = Session(config, runtime.execution_info)
     looking = await Looking.at(session, state["diagnosis"])
-    text = replies.question(state["missing"], state["diagnosis"], await looking.shown())
+    text = replies.question(state["missing"], state["diagnosis"], looking.shown())
     return await _ask(state, session, text, state["missing"])
 
 
@@ -187,7 +187,7 @@ async def conclude(state: State, config: RunnableConfig, runtime: Runtime[Contex
     text = replies.ended(
         session.id,
         after,
-        await looking.shown(),
+        looking.shown(),
         await looking.runbooks(),
         why=_why_alone(state),
     )

@@ -57,7 +57,11 @@ class Quoting:
         return Searched(wanted.words, wanted.expect, None)
 
     async def _find(self, quote: Quote) -> Found | None:
-        wanted = _squeezed(_CUT.sub("", quote.text.strip().splitlines()[0])) if quote.text.strip() else ""
+        if quote.place is not None:
+            start, end, line = quote.place.start, quote.place.end, quote.place.line
+            [text] = await self._session.parts([(quote.source, start, end)])
+            return Found(quote.source, line, start, end, text)
+        wanted = _wanted(quote.text)
         if len(wanted) < SHORTEST:
             return None
         words = sorted(set(wanted.split()), key=len, reverse=True)[:SEARCHED]
@@ -105,6 +109,12 @@ class Quoting:
 
 def _is_first(group: Group, line: Found) -> bool:
     return bool(group.places) and group.places[0].start <= line.start < group.places[0].end
+
+
+def _wanted(text: str) -> str:
+    """Return the first line of a quote, without the dots of one that is cut."""
+    lines = text.strip().splitlines()
+    return _squeezed(_CUT.sub("", lines[0])) if lines else ""
 
 
 def _squeezed(text: str) -> str:

@@ -34,6 +34,13 @@ class DiagnosisSettings(EnvironmentSettings):
         default=50, gt=0, description="Streams of events that a tenant can follow in one process"
     )
 
+    model_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        le=3600,
+        description="Maximum time of one answer of the model that looks at the evidence, in seconds",
+    )
+
     @field_validator("private_networks", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:

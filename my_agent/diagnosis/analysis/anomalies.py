@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from my_agent.diagnosis.analysis import blame, changes, timing
+from my_agent.diagnosis.analysis import blame, changes, stance, timing
 from my_agent.diagnosis.analysis.timing import Clock, Novelty
 from my_agent.diagnosis.reading.digest import Digest, Group, Place, Shift, Stance
 
@@ -154,7 +154,11 @@ def _of_source(name: str, digest: Digest, clock: Clock, known: frozenset[str]) -
         kind = _kind(group, novelty, change, total)
         if kind is None:
             continue
-        others = blame.named(group.text, group.component, known) if kind == "trouble" else ()
+        others = (
+            blame.named(group.text, group.component, _known(group, known))
+            if kind == "trouble"
+            else ()
+        )
         yield Anomaly(
             name, kind, group.form, blame.canonical(group.component), group.level, group.stance, group.text,
             group.count, group.count / total, tuple(group.places), group.when, group.last, novelty,
@@ -162,6 +166,11 @@ def _of_source(name: str, digest: Digest, clock: Clock, known: frozenset[str]) -
         )  # fmt: skip
     for shift in digest.shifts:
         yield _of_shift(name, digest, shift)
+
+
+def _known(group: Group, known: frozenset[str]) -> frozenset[str]:
+    # In audit logs, names of services are parts of identifiers.
+    return frozenset() if changes.is_audit(group.form) else known
 
 
 def _of_shift(name: str, digest: Digest, shift: Shift) -> Anomaly:
@@ -181,7 +190,8 @@ def _kind(group: Group, novelty: Novelty, change: str, total: int) -> Kind | Non
         return "change"
     if group.stance == "fine":
         return "fine"
-    if novelty in ("new", "risen") and group.count >= MANY and group.count / total >= 1 / MANY:
+    is_new = novelty in ("new", "risen")
+    if (is_new or stance.is_login(group.text)) and group.count >= max(MANY, total / MANY):
         return "burst"
     if group.level in ("error", "warning"):
         return "rare"

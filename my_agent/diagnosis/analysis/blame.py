@@ -5,9 +5,10 @@ from collections.abc import Collection
 
 MOST = 4
 """Components that one line can name."""
+_LINK = 40
 _TOKEN = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CALLED = re.compile(
-    r"(?:\b(?:calling|call to|calls to|upstream|connect(?:ing)? to|connection to|reach|request to|response from|dependency|dial(?:ing)? tcp|lookup"
+    r"(?:\b(?:calling|call to|calls to|upstream|connect(?:ing)? to|connection to|reach|request to|response from|dependency|dial(?:ing)? tcp(?:: lookup)?|lookup"
     r"|resolve(?: host)?|no such host|contacting|talk to|timeout (?:from|of)|for host|to host|host|server at|broker|database at)\b[ :=]{1,3}|@tcp\(|https?://|@)"
     r"[\"'`(]?(?:https?://)?(?:[\w.-]{1,40}@)?(?P<name>[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)*)",
     re.IGNORECASE,
@@ -26,6 +27,10 @@ _NO_NAMES = frozenset(
 )  # fmt: skip
 
 
+_SEE = re.compile(r"\b(?:see|details?|documentation|visit|refer to|help)\b", re.IGNORECASE)
+_CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]\w*")
+
+
 def canonical(name: str) -> str:
     """Return the name of what a pod belongs to; other names as they are."""
     return _POD.sub("", name)
@@ -41,15 +46,13 @@ def named(text: str, own: str, known: Collection[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for match in _CALLED.finditer(text):
-        _add(found, match["name"], own)
+        name = canonical(match["name"])
+        is_link = _SEE.search(text, max(0, match.start() - _LINK), match.start()) is not None
+        if name in known or (len(name) > 2 and name.lower() not in _NO_NAMES and not is_link):
+            found[name] = None
     for match in _TOKEN.finditer(text):
         name = canonical(match[0].rstrip("."))
-        if name in known:
-            _add(found, name, own)
-    return tuple(found)[:MOST]
-
-
-def _add(found: dict[str, None], name: str, own: str) -> None:
-    name = canonical(name.rstrip("."))
-    if len(name) > 2 and name.lower() not in _NO_NAMES and name not in (own, canonical(own)):
-        found[name] = None
+        if name in known and name.lower() not in _NO_NAMES:
+            found[name] = None
+    none = (own, canonical(own))
+    return tuple(e for e in found if e not in none and not _CLASS.fullmatch(e))[:MOST]

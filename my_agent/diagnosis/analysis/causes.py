@@ -22,6 +22,7 @@ class Sign:
         metric: Matches the name of a metric that rose.
         role: `cause`: it says the cause itself; `effect`: it follows from it.
         is_named: Whether the cause is that of the component that it names, if it names one.
+        is_one: Whether all such statements of a source are one observation, such as rows of a table.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Sign:
     metric: re.Pattern[str] | None = None
     role: Literal["cause", "effect"] = "cause"
     is_named: bool = False
+    is_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,6 @@ class Cause:
         against: Matches a statement that all is well, which contradicts it.
         refuted: Words of a line that would refute it.
         test: What those words test.
-        is_alone: Whether it may be named only if no other trouble is there.
-        many: Components or sources that must say it, if there is one sign only.
     """
 
     kind: str
@@ -72,8 +72,8 @@ CAUSES: tuple[Cause, ...] = (
         "disk_full", "the disk of {component} is full",
         (
             Sign("enospc", _any(r"no space left on device", r"\benospc\b", r"disk quota exceeded", r"\berrno:? ?28\b")),
-            Sign("usage", _any(r"\b(?:9[5-9]|100)\s?%\s{1,4}/", r"(?:disk|file ?system|volume|partition|inodes?)\b[^\n]{0,60}\b(?:9[5-9]|100)(?:\.\d+)?\s?%",
-                               r"(?:disk|file ?system|volume|tablespace|domain \S{1,40}|partition) (?:is |are )?(?:almost |nearly )?full\b")),
+            Sign("usage", _any(r"(?<!loop)\d (?:9[5-9]|100)\s?%\s{1,4}/(?!snap|boot|media|mnt/cdrom|cdrom|run|sys|dev)", r"(?:disk|file ?system|volume|partition|inodes?)\b[^\n]{0,60}\b(?:9[5-9]|100)(?:\.\d+)?\s?%",
+                               r"(?:disk|file ?system|volume|tablespace|domain \S{1,40}|partition) (?:is |are )?(?:almost |nearly )?full\b"), is_one=True),
             Sign("pressure", _any(r"\bdiskpressure\b[^\n]{0,40}\btrue\b", r"nodehasdiskpressure", r"low on resource: (?:ephemeral-storage|imagefs|nodefs)",
                                   r"evictionthresholdmet", r"freediskspacefailed")),
             Sign("eviction", _any(r"\bevicted\b"), role="effect"),
@@ -110,6 +110,7 @@ CAUSES: tuple[Cause, ...] = (
             Sign("unresolved", _any(r"no such host", r"nxdomain", r"servfail", r"could not resolve", r"name or service not known", r"temporary failure in name resolution",
                                     r"unknownhostexception", r"\beai_again\b", r"\benotfound\b", r"nodename nor servname"), is_named=True),
             Sign("server", _any(r"(?:coredns|named|dnsmasq|unbound)\b[^\n]{0,80}(?:error|failed|refused|timeout|crash)", r"dns (?:lookup|resolution|query|server)[^\n]{0,40}(?:fail|timed out|unreachable|refused)")),
+            _RESTARTS,
         ),
         None, ("resolved", "to"), "a name that is resolved",
     ),
@@ -132,7 +133,7 @@ CAUSES: tuple[Cause, ...] = (
             Sign("missing", _any(r"executable file not found", r"exec: \"[^\"\n]{1,200}\": [^\n]{0,40}no such file", r"invalid or missing program image", r"error: could not find or load main class",
                                  r"cannot find module")),
             _RESTARTS,
-            Sign("load", _any(r"runcontainererror", r"containercannotrun", r"error loading \S{1,200}"), role="effect"),
+            Sign("load", _any(r"runcontainererror", r"containercannotrun"), role="effect"),
         ),
     ),
     Cause(
@@ -155,7 +156,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "unschedulable", "no node can run {component}",
         (
-            Sign("reason", _any(r"insufficient (?:cpu|memory|ephemeral-storage|pods|\S{1,40}/gpu)", r"didn't match pod's node affinity/selector", r"untolerated taint",
+            Sign("reason", _any(r"\d insufficient (?:cpu|memory|ephemeral-storage|pods|\S{1,40}/gpu)", r"didn't match pod's node affinity/selector", r"untolerated taint",
                                 r"had taint", r"didn't match (?:node selector|pod anti-affinity|pod affinity)")),
             Sign("pending", _any(r"podscheduled[\s:=]{1,40}false", r"\bstatus:\s{1,20}pending", r"\bpending\b"), role="effect"),
         ),

@@ -31,6 +31,11 @@ def of(text: str, form: str) -> str:
         text: The line.
         form: Its reader: an audit log has a line for each call that changes something.
     """
-    if any(each in form for each in _AUDIT) and _CALL.search(text):
+    if is_audit(form) and _CALL.search(text):
         return "configuration"
     return next((name for name, pattern in _PATTERNS if pattern.search(text)), "")
+
+
+def is_audit(form: str) -> bool:
+    """Return whether a reader is one of audit logs, which have a line for each call."""
+    return any(each in form for each in _AUDIT)

@@ -15,6 +15,8 @@ from my_agent.diagnosis.reading.digest import Stance
 # Clocks of components differ.
 TOLERANCE = 30_000_000
 """Microseconds by which an effect may come before its cause."""
+WITNESSES = ("state", "metric", "access", "probe", "trace")
+"""Kinds of lines that say how something was, whether or not they call it trouble."""
 # Observations that one result names.
 NAMED = 4
 
@@ -125,11 +127,16 @@ def _contradiction(seen: Sequence[Seen], shown: list[Seen], searched: Searched |
 
 
 def _corroboration(first: Seen, shown: list[Seen]) -> Result:
-    others = [each for each in shown if each.origin != first.origin]
+    others = [each for each in shown if each.origin != first.origin and _says(each)]
     if others:
         reason = "Another source, component or kind of line shows it, too"
         return Result("corroboration", "passed", others[:NAMED], reason)
     return Result("corroboration", "unclear", [], "Only one kind of line shows it")
+
+
+def _says(seen: Seen) -> bool:
+    """Return whether a line says enough to be a witness: any other may stand beside everything."""
+    return seen.stance == "trouble" or seen.role == "change" or seen.kind in WITNESSES
 
 
 def _order(causes: list[Seen], effects: list[Seen]) -> Result:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from my_agent.diagnosis.reading.summary import Place
+
 Role = Literal["cause", "effect", "change", "context", "against"]
 
 
@@ -15,11 +17,13 @@ class Quote:
         text: The words, of one line.
         role: What they show: the cause itself, an effect of it, a change before it, something
             beside it, or the opposite.
+        place: Where they stand in the source, if it is known; else they are searched.
     """
 
     source: str
     text: str
     role: Role = "cause"
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,25 @@ class Hit(NamedTuple):
         return names[0] if self.sign.is_named and names else self.anomaly.component
 
 
+class Named(NamedTuple):
+    """A cause that is named, and the observations behind it, whose places lead to their lines."""
+
+    proposal: Proposal
+    behind: tuple[Anomaly, ...]
+
+
 def propose(found: Anomalies) -> list[Proposal]:
     """Return the causes that rules can name, that with the most observations first."""
-    proposals = [each for cause in CAUSES for each in _of_cause(cause, found)]
-    proposals.sort(key=lambda each: -len(each.quotes))
-    return proposals
+    return [each.proposal for each in name(found)]
 
 
-def _of_cause(cause: Cause, found: Anomalies) -> Iterator[Proposal]:
+def name(found: Anomalies) -> list[Named]:
+    """Return the causes that rules can name with what is behind them."""
+    named = [each for cause in CAUSES for each in _of_cause(cause, found)]
+    return sorted(named, key=lambda each: -len(each.behind))
+
+
+def _of_cause(cause: Cause, found: Anomalies) -> Iterator[Named]:
     hits = list(_hits(cause, found))
     first = _first(cause, hits, found.clock.tolerance)
     if first is None or _is_contradicted(cause, first, found):
@@ -46,7 +57,8 @@ def _of_cause(cause: Cause, found: Anomalies) -> Iterator[Proposal]:
         if _is_independent(hit, behind) and _is_related(hit, first, found):
             behind.append(hit)
     if len(behind) > 1:
-        yield _proposal(cause, first, behind[:QUOTES])
+        del behind[QUOTES:]
+        yield Named(_proposal(cause, first, behind), tuple(each.anomaly for each in behind))
 
 
 def _hits(cause: Cause, found: Anomalies) -> Iterator[Hit]:
@@ -82,11 +94,21 @@ def _first(cause: Cause, hits: list[Hit], tolerance: int) -> Hit | None:
 
 def _is_independent(hit: Hit, others: list[Hit]) -> bool:
     """Return whether an observation is of another source or kind than each of some others."""
-    return all(_kind(hit) != _kind(each) and hit.anomaly.id != each.anomaly.id for each in others)
+    return not any(_kind(hit) == _kind(each) or _is_copy(hit, each) for each in others)
 
 
-def _kind(hit: Hit) -> tuple[str, str, str, str]:
-    return hit.sign.name, hit.anomaly.source, hit.anomaly.form, hit.anomaly.component
+def _kind(hit: Hit) -> tuple[str, ...]:
+    anomaly = hit.anomaly
+    if hit.sign.is_one:
+        return hit.sign.name, anomaly.source
+    return hit.sign.name, anomaly.source, anomaly.form, anomaly.component
+
+
+def _is_copy(hit: Hit, other: Hit) -> bool:
+    """Return whether an observation repeats the words of another, as when a line is pasted twice."""
+    one, two = (" ".join(each.anomaly.text.split()) for each in (hit, other))
+    owners = {hit.anomaly.component, other.anomaly.component} - {""}
+    return hit.anomaly.id == other.anomaly.id or (len(owners) < 2 and (one in two or two in one))
 
 
 def _is_related(hit: Hit, first: Hit, found: Anomalies) -> bool:
@@ -122,7 +144,10 @@ def _proposal(cause: Cause, first: Hit, behind: list[Hit]) -> Proposal:
     if len(said) > SAID:
         said = f"{said[:SAID]}\N{HORIZONTAL ELLIPSIS}"
     quotes = tuple(
-        Quote(each.anomaly.source, each.anomaly.text[:LONGEST], each.sign.role) for each in behind
+        Quote(
+            each.anomaly.source, each.anomaly.text[:LONGEST], each.sign.role, each.anomaly.places[0]
+        )
+        for each in behind
     )
     refutation = Refutation(cause.refuted, "absent", cause.test) if cause.refuted else None
     return Proposal(component, cause.kind, f"{title}: {said}", quotes, refutation)

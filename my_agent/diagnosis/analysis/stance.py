@@ -5,9 +5,10 @@ kills` hold words of trouble and tell of none. Level, negation, value and what f
 """
 
 import re
+from itertools import chain
 
 from my_agent.diagnosis.analysis import wording
-from my_agent.diagnosis.reading.digest import Stance
+from my_agent.diagnosis.reading.summary import Stance
 
 LONGEST = 2_000
 """Characters of a line that are read."""
@@ -28,38 +29,49 @@ def of(text: str, level: str = "") -> Stance:
         level: `error`, `warning`, `info`, or empty.
     """
     text = text[:LONGEST]
-    if wording.LOGIN.search(text):
+    low = lower(text)
+    if wording.LOGIN.search(low):
         return "neutral"
-    last = _trouble(text, level)
-    bad = wording.BAD_VALUE.search(text)
+    last = _trouble(text, low, level)
+    bad = wording.BAD_VALUE.search(low)
     if bad is not None:
         return "trouble"
     if last is not None:
-        return "fine" if level != "error" and _ends_well(text, last) else "trouble"
+        return "fine" if level != "error" and _ends_well(text, low, last) else "trouble"
     if level == "error":
         # A tool that writes everything as errors says it plainly when all is well.
-        plain = wording.GOOD_VALUE.search(text) or _ends_well(text, 0)
+        plain = wording.GOOD_VALUE.search(low) or _ends_well(text, low, 0)
         return "fine" if plain else "trouble"
-    said = any(says(text, each) for each in wording.FINE.finditer(text))
-    return "fine" if said or wording.GOOD_VALUE.search(text) else "neutral"
+    said = any(says(text, each) for each in wording.FINE.finditer(low))
+    return "fine" if said or wording.GOOD_VALUE.search(low) else "neutral"
 
 
-def _trouble(text: str, level: str) -> int | None:
+def is_login(text: str) -> bool:
+    """Return whether a line tells of somebody who was not let in."""
+    return wording.LOGIN.search(lower(text[:LONGEST])) is not None
+
+
+def lower(text: str) -> str:
+    """Return a text in lower case, with each character at its place."""
+    low = text.lower()
+    return low if len(low) == len(text) else "".join(each.lower()[:1] or each for each in text)
+
+
+def _trouble(text: str, low: str, level: str) -> int | None:
     """Return where the last statement of trouble ends, or None."""
-    found = [each.end() for each in wording.PLAIN.finditer(text) if says(text, each)]
+    found = [each.end() for each in wording.PLAIN.finditer(low) if says(text, each)]
     found += [
         each.end()
-        for pattern in (wording.NOUN, wording.CAMEL)
-        for each in pattern.finditer(text)
+        for each in chain(wording.NOUN.finditer(low), wording.CAMEL.finditer(text))
         if says(text, each) and not _is_part(text, each)
     ]
     if level == "warning":
-        found += [each.end() for each in wording.WEAK.finditer(text) if says(text, each)]
+        found += [each.end() for each in wording.WEAK.finditer(low) if says(text, each)]
     return max(found, default=None)
 
 
-def _ends_well(text: str, last: int) -> bool:
-    return any(says(text, each) for each in wording.ENDS_WELL.finditer(text, last))
+def _ends_well(text: str, low: str, last: int) -> bool:
+    return any(says(text, each) for each in wording.ENDS_WELL.finditer(low, last))
 
 
 def says(text: str, match: re.Match[str]) -> bool:
@@ -70,11 +82,10 @@ def says(text: str, match: re.Match[str]) -> bool:
     before = _before(text, start)
     if before and before[0] in ("max", "maximum"):
         return False
-    if wording.CONDITIONS.intersection(before) or wording.CHECKED.search(
-        text, max(0, start - 40), start
-    ):
+    if wording.CONDITIONS.intersection(before):
         return False
-    return not _is_negated(before)
+    asked = wording.CHECKED.search(lower(text[max(0, start - SPAN) : start]))
+    return asked is None and not _is_negated(before)
 
 
 def _before(text: str, start: int) -> list[str]:
@@ -94,7 +105,10 @@ def _is_negated(before: list[str]) -> bool:
         if word == "0":
             # A number of a row of numbers, or the name of a task, counts nothing.
             owner = before[place + 1] if place + 1 < len(before) else ""
-            return owner not in wording.NUMBERED and not owner.isdigit()
+            between = before[:place]
+            is_row = not all(map(str.isalpha, between)) and between[-1] not in ("of", "out")
+            is_row = is_row or any(map(str.isdigit, owner))
+            return owner not in wording.NUMBERED and not is_row
     return False
 
 

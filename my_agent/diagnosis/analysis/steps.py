@@ -17,7 +17,7 @@ _ASKED: tuple[tuple[re.Pattern[str], re.Pattern[str], str], ...] = tuple(
          "`df -h` and `df -i` on the host of {component}, and what grew there"),
         (r"oom|out ?of ?memory|heap|allocate|exit(?:ed)? (?:with )?(?:code|status)[: ]{1,9}137", r"mem|heap|rss",
          "the memory of {component} over time, and its limit"),
-        (r"certificate|x509|tls|ssl", r"cert_expir", "the dates of the certificate that {component} gets: `openssl s_client -connect HOST:443 | openssl x509 -noout -dates`"),
+        (r"certificate|x509|handshake", r"cert_expir", "the dates of the certificate that {component} gets: `openssl s_client -connect HOST:443 | openssl x509 -noout -dates`"),
         (r"no such host|nxdomain|servfail|resolve|getaddrinfo|unknownhost|name or service", r"dns",
          "what the name server answers for the name that {component} can't resolve: `dig NAME`"),
         (r"too many (?:connections|clients)|connection slots|pool", r"connections|pool",

@@ -14,7 +14,9 @@ CHRONIC = 3
 RISE = 4.0
 """A group that becomes this much more frequent has risen."""
 # Trouble must become this much more frequent, with this much evidence, to begin at a moment.
-CONTRAST, EVIDENCE = 3.0, 2.0
+CONTRAST, EVIDENCE = 3.0, 0.5
+# What is as frequent in the first third as later tells nothing of a beginning.
+STEADY = 2.5
 MINUTE = 60_000_000
 
 
@@ -52,8 +54,9 @@ def read(sources: Iterable[Digest]) -> Clock:
     trouble = [0.0] * BUCKETS
     for digest in digests:
         for group in digest.groups:
-            if group.stance == "trouble":
-                for when, count in moments(digest, group):
+            times = moments(digest, group) if group.stance == "trouble" else []
+            if not _is_steady(times, first, last):
+                for when, count in times:
                     place = min(BUCKETS - 1, (when - first) * BUCKETS // (last - first))
                     trouble[place] += math.log1p(count)
         for shift in digest.shifts:
@@ -65,9 +68,21 @@ def read(sources: Iterable[Digest]) -> Clock:
         return Clock(first, last)
     edge = first + begin * (last - first) // BUCKETS
     onset = _first_trouble(digests, edge, edge + 2 * (last - first) // BUCKETS)
-    normal = sum(_before(digest, group, onset) for digest in digests for group in digest.groups)
+    normal = sum(
+        _before(digest, group, onset)
+        for digest in digests
+        for group in digest.groups
+        if group.stance != "trouble" and not _is_state(group)
+    )
     normal += sum(shift.when >= onset for digest in digests for shift in digest.shifts) * CHRONIC
     return Clock(first, last, onset, normal)
+
+
+def _is_steady(times: Sequence[tuple[int, int]], first: int, last: int) -> bool:
+    thirds = [0, 0, 0]
+    for when, count in times:
+        thirds[min(2, (when - first) * 3 // (last - first))] += count
+    return thirds[0] >= CHRONIC and max(thirds) <= STEADY * thirds[0]
 
 
 def _begin(trouble: Sequence[float]) -> int | None:
@@ -117,9 +132,14 @@ def _before(digest: Digest, group: Group, onset: int) -> int:
     return sum(count for when, count in moments(digest, group) if when < onset)
 
 
+def _is_state(group: Group) -> bool:
+    """Return whether a group tells what is now, and not what was when: events of Kubernetes add up."""
+    return group.form.startswith("kubectl")
+
+
 def novelty(digest: Digest, group: Group, clock: Clock) -> Novelty:
     """Return whether a group is new since the onset, more frequent, or as frequent as before."""
-    if group.when is None or clock.onset is None or clock.baseline < CHRONIC:
+    if group.when is None or clock.onset is None or clock.baseline < CHRONIC or _is_state(group):
         return "unknown"
     if group.when >= clock.onset:
         return "new"
@@ -127,7 +147,7 @@ def novelty(digest: Digest, group: Group, clock: Clock) -> Novelty:
     first, last = digest.first or 0, digest.last or 0
     before = early / max(1, clock.onset - first)
     after = (group.count - early) / max(1, last - clock.onset)
-    if early < CHRONIC and group.count > early:
-        # A first one long before the others is an accident.
-        return "risen"
+    if early < CHRONIC:
+        # A first one long before the others is an accident; one that stays alone tells nothing.
+        return "risen" if group.count > early else "unknown"
     return "risen" if after >= RISE * before else "chronic"

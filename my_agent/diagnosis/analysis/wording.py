@@ -1,11 +1,17 @@
-"""Wording: how logs say that something goes wrong, or goes well, in English."""
+"""Wording: how logs say that something goes wrong, or goes well, in English.
+
+What is matched is in lower case, except for `CAMEL`, `FILE` and what follows a statement.
+"""
 
 import re
 
 
 def _words(*patterns: str) -> re.Pattern[str]:
-    """Return what matches one of some phrases; a part of a longer word or identifier is none."""
-    return re.compile(rf"(?<![a-z])(?:{'|'.join(patterns)})(?![a-z])", re.IGNORECASE)
+    """Return what matches one of some phrases; a part of a longer word or identifier is none.
+
+    The text is in lower case: comparing that way is three times as fast as ignoring the case.
+    """
+    return re.compile(rf"(?<![a-z])(?:{'|'.join(patterns)})(?![a-z])")
 
 
 def _set(words: str) -> frozenset[str]:
@@ -37,7 +43,7 @@ PLAIN = _words(
     r"no (?:leader|quorum|response|heartbeats?|reply|master|primary|endpoints|connection to|more connections)"
     r"(?! (?:errors?|fail\w{0,5}|required))",
     r"no (?:memory|space|disk space) (?:left|available)",
-    r"(?:does|do|did) ?n[o']t exist", r"(?:does|do|did) not exist(?!,? skipping)", r"not exist", r"not (?:be )?(?:available|reachable|accessible|responding"
+    r"(?:does|do|did)n't exist(?!,? skipping)", r"(?:does|do|did) not exist(?!,? skipping)", r"not exist(?!,? skipping)", r"not (?:be )?(?:available|reachable|accessible|responding"
     r"|responsive|running|ready|healthy|connected|mounted|enough|permitted|successful|succeed|ok|respond|alive|resolved|writable)",
     r"(?:is|are|has|was|went|gone|marked|declared|considered|seems|appears|link|host|node|server|peer|service|back-?end|interface)"
     r" (?:as |is |been )?(?:down|dead|offline|faulty|broken)",
@@ -88,8 +94,8 @@ ENDS_WELL = _words(
 """What takes back the trouble before it in the same line."""
 
 BAD_VALUE = re.compile(
-    r"\bHTTP/\d(?:\.\d)?\"?\s{1,4}5\d\d\b"
-    r"|\b(?:status|code|status_?code|http_status|returned|responded with|got|HTTP)\"?'?(?: code| status)?\s{0,3}[=: ]\s{0,3}[\"']?5\d\d\b(?![.:\w])"
+    r"\bhttp/\d(?:\.\d)?\"?\s{1,4}5\d\d\b"
+    r"|\b(?:status|code|status_?code|http_status|returned|responded with|got|http)\"?'?(?: code| status)?\s{0,3}[=: ]\s{0,3}[\"']?5\d\d\b(?![.:\w])"
     r"|\b5(?:00 internal|02 bad|03 service|04 gateway)"
     r"|\b(?:memory|disk|pid)pressure[\s:=\"',]{1,40}(?:status[\s:=\"']{1,5})?true\b|\bnetworkunavailable[\s:=]{1,40}true\b"
     r"|\b(?:ready|available|containersready|podscheduled|initialized|health|healthy|success|succeeded|reachable)[\s:=\"']{1,40}false\b"
@@ -97,8 +103,7 @@ BAD_VALUE = re.compile(
     r"|\bexit(?:ed)?(?:[ _-]?with)?[ _-]?(?:code|status)?\"?\s{0,3}[=: ]\s{0,9}(?!143\b)[1-9]\d{0,9}\b(?![.:%])"
     r"|\brestart count:\s{0,12}[1-9]"
     r"|\b(?:used|full|usage|utili[sz]ation|cpu|memory|disk|heap|swap|inodes?)\b[^\n\d]{0,12}(?:9[5-9]|1\d\d)(?:\.\d+)?\s?%"
-    r"|(?<!K, )\b(?:9[5-9]|100)(?:\.\d+)?\s?% (?:used|full|of (?:the )?(?:disk|memory|heap|space|capacity|cpu))\b",
-    re.IGNORECASE,
+    r"|(?<!k, )\b(?:9[5-9]|100)(?:\.\d+)?\s?% (?:used|full|of (?:the )?(?:disk|memory|heap|space|capacity|cpu))\b",
 )
 """A value that is bad whatever the words around it."""
 
@@ -109,7 +114,6 @@ GOOD_VALUE = re.compile(
     r"|\b(?:no|0|zero) (?:errors?|failures?|problems?|issues?|warnings?)\b"
     r"|\b(?:errors?|failed|failures?|failed_count|error_count)\"?\s{0,2}[=:]\s{0,2}0\b"
     r"|(?<![\w.%])(?:[0-7]?\d)(?:\.\d+)?\s?% (?:used|full)\b",
-    re.IGNORECASE,
 )
 """A value that is good."""
 
@@ -118,7 +122,6 @@ LOGIN = re.compile(
     r"|pam_unix|illegal user|possible break-in attempt|too many authentication failures|auth fail\b"
     r"|failed login|login failed|check pass; user unknown|maximum authentication attempts exceeded"
     r"|user unknown|preauth\b|more authentication failures?|anonymous ftp login)",
-    re.IGNORECASE,
 )
 """Somebody who was not let in: trouble of theirs, and nothing that the service suffers from."""
 

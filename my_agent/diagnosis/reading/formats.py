@@ -1,192 +1,176 @@
-"""Formats: the line of a log in one of six common formats."""
+"""Formats: what one line of a log says, whatever wrote it."""
 
-import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
-from my_agent.diagnosis.reading.record import LEVELS
+from my_agent.diagnosis.reading import access, dates, fields, heads, machines, prefixes
+from my_agent.diagnosis.reading.record import LEVELS, LONGEST, Line
 
-
-class Line(NamedTuple):
-    """What a line says: its time, service, level and message, each as written."""
-
-    time: str
-    service: str
-    level: str
-    text: str
-
-
-LONGEST = 20_000
-"""Characters of a line that are read."""
-
-_TIMES = ("time", "ts", "timestamp", "@timestamp", "t", "datetime", "date")
-_SERVICES = ("service", "service.name", "svc", "app", "application", "component", "logger", "name")
-_LEVEL_KEYS = ("level", "severity", "lvl", "loglevel", "log.level")
-_TEXTS = ("msg", "message", "event", "error", "err", "log")
-
-_ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-_NAME = r"[A-Za-z][\w./-]*"
-_LEVEL = r"(?:FATAL|CRITICAL|SEVERE|ERROR|WARNING|WARN|INFO|NOTICE|DEBUG|TRACE)"
-# Only the beginning of a word can be a key: without the look-behind a long word takes its square.
-_PAIR = re.compile(r'(?<![\w.@-])([\w.@-]++)=("(?:[^"\\]|\\.)*"|\S*)')
-_PLAIN = re.compile(
-    rf"\[?(?P<time>{_ISO})\]?[ \t|-]+\[?(?P<level>{_LEVEL})\]?[ \t|:-]+"
-    rf"(?:\[(?P<in>{_NAME})\]|(?P<before>{_NAME}):|(?P<between>{_NAME}) -)?\s*(?P<text>.*)",
-    re.IGNORECASE,
+_DATED = re.compile(rf"[\[(<\"']?(?:{dates.DATE})[\])>\"']?", re.VERBOSE)
+# A level before the date.
+_LEVEL_FIRST = re.compile(
+    r"[\[<(]?(?P<level>[A-Za-z]{1,11})[\])>]?[:,]?[ \t]*[\[(]?(?=[ \t\[(]|\d{4}-|\d\d[/:])[ \t\[(]*"
 )
-# Other lines with a date: of Postgres, of Java, and of programs that write no level.
-_DATED = re.compile(
-    rf"\[?(?P<time>{_ISO})\]?(?: (?:UTC|GMT))?[ \t|,-]++(?:\[[^\]]*\]\s*+)*+"
-    rf"(?:(?P<level>{_LEVEL}|LOG|PANIC|ERR|CRIT)\b:?\s*)?(?P<text>\S.*)",
-    re.DOTALL,
-)
-# Errors without a date, as programs print them to a terminal.
+_STREAM = re.compile(r"[ \t]+(?P<stream>stdout|stderr) (?P<part>[FP])(?: |\Z)")
+# Lines without a date whose level stands first, as programs print them to a terminal.
 _BARE = re.compile(
-    r"(?:\[?(?P<level>FATAL|CRITICAL|ERROR|WARNING|WARN|PANIC)\]?[: ]\s*|Exception in |Traceback \()\S.*"
-    r"|(?:[\w]+\.)*\w+(?:Error|Exception)(?::.*)?"
+    r"(?:\[(?P<boxed>[A-Za-z]{3,11})[ ]{0,3}\]:?|<(?P<angle>[A-Z]{3,11})>"
+    r"|(?P<upper>FATAL|CRITICAL|SEVERE|ERROR|WARNING|WARN|INFO|DEBUG|PANIC|NOTICE|TRACE)(?=[:\s\[(|]|\Z)"
+    r"|(?P<word>(?i:fatal|critical|error|warning|warn|panic|info|debug|npm (?:ERR!|error|WARN)|err))(?=:\s|\[E\d|!\s))"
 )
-_SYSLOG = re.compile(
-    r"(?:<(?P<pri>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>\S+) "
-    rf"(?P<service>{_NAME})(?:\[\d+\])?: (?P<text>.*)"
+_BASIC = re.compile(r":(?P<logger>[A-Za-z_][\w.$-]{0,100}):(?P<text>.*)", re.DOTALL)
+# A level that stands behind the name of a program: `curl: error: x`, `10-listen.sh: info: x`.
+_NAMED = re.compile(
+    r"(?P<name>[A-Za-z0-9/][\w./-]{0,100})(?:\[\d+\])?: (?P<level>(?i:fatal|error|warning|info|debug|panic|notice))(?: error)?: "
 )
-_SYSLOG_NEW = re.compile(
-    rf"<(?P<pri>\d{{1,3}})>1 (?P<time>{_ISO}) \S+ (?P<service>\S+) \S+ \S+ (?:-|\[.*?\]) ?(?P<text>.*)"
-)
-_ACCESS = re.compile(
-    r'\S+ \S+ \S+ \[(?P<time>[^\]]+)\] "(?P<request>[A-Z]+ [^"]*)" (?P<status>\d{3}) (?P<rest>.*)'
-)
-_KLOG = re.compile(
-    r"(?P<level>[IWEF])(?P<time>\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)\s+\d+ (?P<file>[\w./-]+):\d+\] "
-    r"(?P<text>.*)"
-)
-_KLOG_LEVELS = {"I": "info", "W": "warning", "E": "error", "F": "error"}
-# The severities of syslog, from 0: up to 3 are errors, 4 is a warning.
-_SYSLOG_ERROR, _SYSLOG_WARNING = 3, 4
-_WORDS = re.compile(r"\b(error|fatal|critical|panic|failed|failure|warning|warn)\b", re.IGNORECASE)
-_SERVER_ERROR, _CLIENT_ERROR = 500, 400
+_NESTED = ("{", "time=", "level=", "ts=", "t=", "msg=", "I", "W", "E", "F", "logger=")
+_DIGITS = frozenset("0123456789")
+# A message with a date of its own is not read twice more.
+_DEEPEST = 3
 
 
-def _json(line: str) -> Line | None:
-    if not line.startswith("{"):
+def parse(line: str, given: int, depth: int = 0) -> Line | None:
+    """Return what a line says. None: it is of no format.
+
+    Args:
+        line: A line without colours and spaces around it.
+        given: The time of its source, for dates without a year.
+        depth: How many prefixes were taken off.
+    """
+    if not line:
         return None
-    try:
-        found = json.loads(line)
-    except ValueError:
+    first = line[0]
+    if first == "{":
+        return fields.json(line, given)
+    found = _dated(line, given, depth)
+    if found is None and depth < _DEEPEST:
+        found = _prefixed(line, given, depth)
+    return found or _undated(line, given)
+
+
+def _prefixed(line: str, given: int, depth: int) -> Line | None:
+    prefix = prefixes.read(line)
+    if prefix is None:
         return None
-    if not isinstance(found, dict) or "span_id" in found or "spanId" in found:
-        return None
-    return _fields(found)
+    rest = line[prefix.length :].strip()
+    inside = parse(rest, given, depth + 1)
+    if inside is None:
+        return Line("prefixed", None, prefix.component, "", rest)
+    if inside.component and not inside.by_logger:
+        return inside
+    return inside._replace(component=prefix.component, by_logger=False)
 
 
-def _logfmt(line: str) -> Line | None:
-    if "=" not in line:
-        return None
-    pairs = {key: _unquoted(value) for key, value in _PAIR.findall(line)}
-    return _fields(pairs) if any(key in pairs for key in (*_TIMES, *_LEVEL_KEYS)) else None
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1].replace('\\"', '"') if value.startswith('"') else value
-
-
-def _fields(found: Mapping[str, Any]) -> Line | None:
-    text = _first(found, _TEXTS)
-    if not text:
-        return None
-    more = str(found.get("error") or found.get("err") or "")
-    if more and more not in text:
-        text = f"{text}: {more}"
-    level = LEVELS.get(_first(found, _LEVEL_KEYS).lower(), "")
-    return Line(_first(found, _TIMES), _first(found, _SERVICES), level or _level(text), text)
-
-
-def _syslog(line: str) -> Line | None:
-    found = _SYSLOG.fullmatch(line) or _SYSLOG_NEW.fullmatch(line)
+def _dated(line: str, given: int, depth: int) -> Line | None:
+    level, start = "", 0
+    if line[0] == "<":
+        level, start = machines.severity(line)
+    found = _DATED.match(line, start)
     if found is None:
+        return _late(line, given)
+    style = found.lastgroup or ""
+    when = dates.of(found[style], style, given)
+    place = found.end()
+    if style == "epoch" and not line[place:].strip():
         return None
-    level = _level(found["text"])
-    if found["pri"] is not None:
-        severity = int(found["pri"]) % 8
-        errors = "error" if severity <= _SYSLOG_ERROR else "info"
-        level = "warning" if severity == _SYSLOG_WARNING else errors
-    return Line(found["time"], found["service"], level, found["text"])
+    if style in ("hdfs", "epoch", "clock") and when is None and style != "clock":
+        return None
+    rest = line[place:]
+    if depth < _DEEPEST and (nested := _nested(rest, when, given, depth)) is not None:
+        return nested
+    if style == "packed" and (piped := machines.piped(line, place, when)) is not None:
+        return piped
+    if style == "month" or (style == "iso" and line[10] == "T" and rest[:1] == " "):
+        said = _syslog(line, place, style, when, level, given)
+        if said is not None:
+            return said
+    return _headed(line, place, when, level)
 
 
-def _access(line: str) -> Line | None:
-    found = _ACCESS.fullmatch(line)
+def _syslog(line: str, place: int, style: str, when: int | None, level: str, given: int) -> Line | None:
+    said = machines.syslog(line, place, "syslog", when, level)
+    if said is None or (style == "iso" and not machines.REST.match(line, place)["tag"]):  # type: ignore[index]
+        return None
+    if said.text.startswith(_NESTED) and (inside := parse(said.text, given, _DEEPEST)) is not None:
+        if inside.form in ("json", "logfmt", "klog"):
+            return said._replace(text=inside.text, level=inside.level or said.level)
+    return said
+
+
+def _nested(rest: str, when: int | None, given: int, depth: int) -> Line | None:
+    """Read what a container's runtime has dated: `stdout F`, JSON, or a line with a date."""
+    stream = _STREAM.match(rest)
+    inside = rest[stream.end() :].strip() if stream else rest.lstrip(" \t")
+    if not stream and not inside.startswith("{") and not (
+        inside[:4].isdigit() and _DATED.match(inside) is not None and " " in rest[:1]
+    ):
+        return None
+    found = parse(inside, given, depth + 1)
     if found is None:
-        return None
-    status = int(found["status"])
-    level = "error" if status >= _SERVER_ERROR else "info"
-    level = "warning" if _CLIENT_ERROR <= status < _SERVER_ERROR else level
-    # Sizes and agents would make every line a template of its own.
-    return Line(found["time"], "", level, f"{found['request']} answered {status}")
+        return Line("container", when, "", "", inside) if stream else None
+    return found._replace(when=found.when if found.when is not None else when)
 
 
-def _klog(line: str) -> Line | None:
-    found = _KLOG.fullmatch(line)
-    if found is None:
-        return None
-    return Line(found["time"], "", _KLOG_LEVELS[found["level"]], found["text"])
+def _headed(line: str, place: int, when: int | None, level: str) -> Line:
+    head = heads.read(line, place)
+    text = line[head.rest :].strip()
+    said = access.request(text)
+    if said is not None:
+        text, of_status = (said[0], said[1]) if text.startswith('"') else (text, said[1])
+        level = of_status if of_status != "info" else head.level or of_status
+        return Line("access", when, head.component, level, text, head.by_logger)
+    form = "log" if head.level or level else "dated"
+    return Line(form, when, head.component, head.level or level, text, head.by_logger)
 
 
-def _plain(line: str) -> Line | None:
-    found = _PLAIN.fullmatch(line)
-    if found is None:
-        return None
-    service = found["in"] or found["before"] or found["between"] or ""
-    return Line(found["time"], service, LEVELS[found["level"].lower()], found["text"])
-
-
-def _dated(line: str) -> Line | None:
-    found = _DATED.fullmatch(line)
-    if found is None:
-        return None
-    level = LEVELS.get((found["level"] or "").lower(), "") or _level(found["text"])
-    return Line(found["time"], "", level, found["text"])
-
-
-def _bare(line: str) -> Line | None:
-    found = _BARE.fullmatch(line)
-    if found is None:
-        return None
-    # The line that opens a stack trace says nothing; its last line does.
-    usual = "info" if line.startswith("Traceback") else "error"
-    return Line("", "", LEVELS.get((found["level"] or usual).lower(), "error"), line)
-
-
-FORMATS: dict[str, Callable[[str], Line | None]] = {
-    "json": _json,
-    "syslog": _syslog,
-    "access": _access,
-    "klog": _klog,
-    "plain": _plain,
-    "logfmt": _logfmt,
-    "dated": _dated,
-    "bare": _bare,
-}
-"""The function that reads a line of each format, or returns None; the most special first.
-
-The last two are what is left: any line with a date, and errors without one.
-"""
-
-
-def parse(line: str) -> tuple[str, Line] | None:
-    """Return the format of a line and what it says, or None."""
-    line = line[:LONGEST].strip()
-    for name, read in FORMATS.items():
-        if (found := read(line)) is not None:
-            return name, found
+def _late(line: str, given: int) -> Line | None:
+    """Read a line whose date is not at its beginning."""
+    if (found := machines.special(line, given)) is not None:
+        return found
+    if "[" in line[:300] and (found := access.common(line, given)) is not None:
+        return found
+    first = _LEVEL_FIRST.match(line)
+    if first is not None and first["level"].lower() in LEVELS:
+        date = _DATED.match(line, first.end())
+        if date is not None and date.lastgroup not in ("epoch", None):
+            style = date.lastgroup or ""
+            when = dates.of(date[style], style, given)
+            head = heads.read(line, date.end())
+            level = head.level or LEVELS[first["level"].lower()]
+            return Line("log", when, head.component, level, line[head.rest :].strip(), head.by_logger)
     return None
 
 
-def _first(found: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    return next((str(found[key]) for key in keys if found.get(key) not in (None, "")), "")
+def _undated(line: str, given: int) -> Line | None:
+    if "=" in line[:80] and (found := fields.logfmt(line, given)) is not None:
+        return found
+    found_bare = _BARE.match(line)
+    if found_bare is not None:
+        return _bare(line, found_bare)
+    named = _NAMED.match(line)
+    if named is not None:
+        name = named["name"].rpartition("/")[2]
+        return Line("bare", None, name, LEVELS[named["level"].lower()], line[named.end() :])
+    return None
 
 
-def _level(text: str) -> str:
-    found = _WORDS.search(text)
-    if found is None:
-        return "info"
-    return "warning" if found[1].lower().startswith("warn") else "error"
+def _bare(line: str, found: re.Match[str]) -> Line | None:
+    word = (found[found.lastgroup or 0] or "").lower()
+    level = LEVELS.get("warn" if word.endswith("warn") else "error" if word.startswith("npm") else word)
+    if level is None:
+        return None
+    basic = _BASIC.match(line, found.end())
+    if basic is not None:
+        return Line("bare", None, basic["logger"], level, basic["text"].strip(), True)
+    rest = line[found.end() :].lstrip(" \t:|!")
+    said = access.request(rest)
+    if said is not None:
+        of_status = said[1] if said[1] != "info" else level
+        return Line("access", None, "", of_status, said[0])
+    head = heads.read(line, found.end())
+    text = line[head.rest :].strip(" \t:|") if head.component else rest
+    return Line("bare", None, head.component, level, text, head.by_logger)
+
+
+def shorten(line: str) -> str:
+    """Return the part of a line that is read."""
+    return prefixes.plain(line[:LONGEST]).strip()

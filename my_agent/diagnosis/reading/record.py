@@ -1,107 +1,112 @@
-"""What is read in a source: records of logs, points of metrics, spans of traces."""
+"""Record: what one reader found at one place of a source, before records are grouped."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 _LEVELS = {
-    "error": ("error", "err", "severe", "fatal", "critical", "crit", "emerg", "alert", "panic"),
-    "warning": ("warning", "warn"),
-    "info": ("info", "notice", "debug", "trace", "information"),
+    "error": (
+        *("error", "err", "severe", "fatal", "critical", "crit", "emerg", "emergency", "alert"),
+        *("panic", "failure", "e", "f", "c", "fail"),
+    ),
+    "warning": ("warning", "warn", "w"),
+    "info": (
+        *("info", "notice", "debug", "trace", "information", "note", "log", "verbose", "fine"),
+        *("finer", "finest", "config", "i", "d", "v", "t", "n", "dbg", "inf", "default"),
+    ),
 }
 LEVELS = {word: level for level, words in _LEVELS.items() for word in words}
-_EPOCH = re.compile(r"\d{10}(?:\.\d+)?|\d{13}|\d{16}|\d{19}")
-# Digits of whole seconds since 1970 until the year 2286.
-_SECONDS_DIGITS = 10
+"""The levels of the digest by the words of programs, in small letters."""
+LONGEST = 20_000
+"""Characters of a line that are read."""
+# What neither JSON in UTF-8 nor Postgres can hold.
+_UNFIT = re.compile("[\x00\ud800-\udfff]")
+# A replica of a Kubernetes workload: `web-6bc5876d74-4lbfd`.
+_HASH = "[bcdfghjklmnpqrstvwxz0-9]"
+_REPLICA = re.compile(rf"(?<=\w)-{_HASH}{{7,10}}-{_HASH}{{5}}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A line of a log with its continuation lines.
+class Line(NamedTuple):
+    """What a line says.
 
     Attributes:
-        source: id of the source.
-        start: offset of its first character in the source.
-        end: offset behind its last character of the first line.
-        when: microseconds since 1970, or None.
-        service: name of the service, or an empty text.
+        form: The format that it has.
+        when: Its time in microseconds since 1970, or None.
+        component: What wrote it, or an empty text.
         level: `error`, `warning`, `info`, or an empty text.
-        text: the message.
+        text: The message.
+        by_logger: Whether the component is a class or module of a program rather than a program.
     """
 
-    source: str
-    start: int
-    end: int
+    form: str
     when: int | None
-    service: str
+    component: str
     level: str
     text: str
+    by_logger: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A value of a metric at a time in microseconds since 1970."""
+@dataclass(slots=True)
+class Record:
+    """A line of a source with the lines that belong to it.
 
-    source: str
+    Attributes:
+        start: Offset of its first character.
+        end: Offset behind its last character, without the end of the line.
+        line: Number of its first line, from 1.
+        form: The reader that knows it.
+        stance: What the reader itself knows about it, or an empty text.
+        count: How often it happened.
+        name: What it is grouped by; empty: its template.
+    """
+
     start: int
     end: int
+    line: int
+    form: str
+    when: int | None
+    component: str
+    level: str
+    text: str
+    stance: str = ""
+    count: int = 1
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Point:
+    """A value of a metric."""
+
+    start: int
+    end: int
+    line: int
     when: int
-    service: str
+    component: str
     metric: str
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A step of a trace. `caller` is the service of its parent, or an empty text."""
+@dataclass(slots=True)
+class Told:
+    """What reading a source tells beside its records."""
 
-    source: str
-    start: int
-    end: int
-    when: int | None
-    service: str
-    caller: str
-    failed: bool
-    text: str
+    lines: int = 0
+    unread: int = 0
+    unknown: int = 0
 
 
-def parse_time(text: str, now: datetime) -> int | None:
-    """Return a time in microseconds since 1970; None if it is none.
 
-    Args:
-        text: ISO 8601, seconds or parts of them since 1970, or a date without a year.
-        now: the time of reading. A date without a year is in the twelve months before it.
-    """
-    text = text.strip().strip("[]\"'")
-    if _EPOCH.fullmatch(text):
-        whole, _, part = text.partition(".")
-        scale = 10 ** (len(whole) - _SECONDS_DIGITS)
-        return int(int(whole) * 1_000_000 / scale) + int(float(f"0.{part or 0}") * 1_000_000)
-    try:
-        found = datetime.fromisoformat(text.replace(",", "."))
-    except ValueError:
-        return _with_year(text, now)
-    return micros(found if found.tzinfo else found.replace(tzinfo=UTC))
+def clean(text: str) -> str:
+    """Return a text without characters that cannot be stored. Its length stays the same."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _with_year(text: str, now: datetime) -> int | None:
-    for form in ("%Y %b %d %H:%M:%S", "%Y %m%d %H:%M:%S.%f", "%Y %m%d %H:%M:%S"):
-        for year in (now.year, now.year - 1):
-            try:
-                found = datetime.strptime(f"{year} {' '.join(text.split())}", form)
-            except ValueError:
-                continue
-            if (found := found.replace(tzinfo=UTC)) <= now + timedelta(days=1):
-                return micros(found)
-    for form in ("%d/%b/%Y:%H:%M:%S %z", "%Y/%m/%d %H:%M:%S"):
-        try:
-            found = datetime.strptime(text, form)
-        except ValueError:
-            continue
-        return micros(found if found.tzinfo else found.replace(tzinfo=UTC))
-    return None
+def workload(name: str) -> str:
+    """Return the name of what a pod belongs to: all its replicas are one component."""
+    return _REPLICA.sub("", name[:300])
 
 
-def micros(date: datetime) -> int:
-    """Return a date in microseconds since 1970."""
-    return int((date - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
+def micros(moment: datetime) -> int:
+    """Return a moment in microseconds since 1970."""
+    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))

@@ -1,49 +1,78 @@
-"""Templates: group the messages of logs by their constant words, with drain3."""
+"""Templates: the constant words of messages, found with drain3."""
 
 import re
-from collections.abc import Iterable
-from functools import cache
 
 from drain3 import TemplateMiner
 from drain3.masking import MaskingInstruction
 from drain3.template_miner_config import TemplateMinerConfig
 
-from my_agent.diagnosis.reading.record import Record
-
-# Beyond it, a message is a document and its end tells nothing about its kind.
 LONGEST = 300
-# Different messages that are mined. All others of a service are one group.
-DISTINCT, OTHERS = 3000, -1
-_DIGITS = re.compile(r"\d+")
+"""Characters of a message that tell its kind; beyond, it is a document."""
+DISTINCT = 12_000
+"""Messages that are mined. Others are told apart by their first words."""
 _MASKS = (
     (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "ID"),
     (r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b", "IP"),
-    (r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b", "HEX"),
+    (r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]{0,64}\d)[0-9a-f]{8,64}\b", "HEX"),
     (r"(?<![\w.])-?\d+(?:\.\d+)?(?=\D|$)", "NUM"),
 )
+_HEX = re.compile(r"(?<![\w-])(?=[0-9a-f-]{0,40}\d)[0-9a-f]{4,40}(?:-[0-9a-f]{2,12}){0,5}(?![\w-])")
+_NUMBER = re.compile(r"\d[\w.%]*+")
+_FIRST = 3
+_NEARLY_ALL = 90.0
+_CODE = 3
 
 
-def mine(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
-    """Group records by service and template, in the order of their first record."""
-    miner = TemplateMiner(config=_config())
-    groups: dict[tuple[str, int], list[Record]] = {}
-    known: dict[str, int] = {}
-    for record in records:
-        text = f"{record.level} {record.text[:LONGEST]}"
-        # Most messages of a log differ in numbers only, and mining is what takes time.
-        key = _DIGITS.sub("0", text)
-        if key not in known:
-            full = len(known) >= DISTINCT
-            known[key] = OTHERS if full else miner.add_log_message(text)["cluster_id"]
-        groups.setdefault((record.service, known[key]), []).append(record)
-    return groups
+class Templates:
+    """The templates of one source, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._miner = TemplateMiner(config=_config())
+        self._mined = 0
+
+    def find(self, text: str) -> tuple[str, str]:
+        """Return what the template of a message is known by, and the template.
+
+        Args:
+            text: A message that was not seen before, but for its numbers.
+        """
+        text = text[:LONGEST]
+        if self._mined >= DISTINCT or not text.strip():
+            first = " ".join(text.split()[:_FIRST])
+            return f"first {first}", f"{first} <*>"
+        self._mined += 1
+        found = self._miner.add_log_message(text)
+        return str(found["cluster_id"]), str(found["template_mined"])
 
 
-@cache
+def shape(text: str) -> str:
+    """Return a message with its numbers masked: messages of one shape have one template.
+
+    Numbers that tell good from bad stay apart: none of something, nearly all of it, and the first
+    digit of a status.
+    """
+    return _NUMBER.sub(_masked, _HEX.sub("#", text[:LONGEST]))
+
+
+def _masked(found: re.Match[str]) -> str:
+    said = found[0]
+    if said == "0":
+        return said
+    if len(said) == _CODE and said.isdigit():
+        return f"{said[0]}##"
+    if said[-1] == "%":
+        try:
+            return "9#%" if float(said[:-1]) >= _NEARLY_ALL else "#%" if said != "0%" else said
+        except ValueError:
+            return "#"
+    return "#"
+
+
 def _config() -> TemplateMinerConfig:
     config = TemplateMinerConfig()
-    config.drain_sim_th = 0.5
-    config.drain_max_clusters = 500
+    config.drain_sim_th = 0.6
+    config.drain_max_clusters = 3_000
+    config.drain_max_children = 60
     config.profiling_enabled = False
     config.masking_instructions = [MaskingInstruction(*each) for each in _MASKS]
     return config

@@ -1,4 +1,4 @@
-"""Overview: what a model sees of the evidence before it looks further. Pure.
+"""Briefing: what a model sees of the evidence before it looks further. Pure.
 
 It is bounded: short sources in full, of long ones the beginning, and what stands out in all of them.
 """
@@ -35,7 +35,7 @@ def render(
     tools: Sequence[str] = (),
     runbooks: str = "",
 ) -> str:
-    """Return the overview.
+    """Return what a model sees first.
 
     Args:
         state: the session.
