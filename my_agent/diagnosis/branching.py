@@ -5,6 +5,7 @@ of its own keeps what came after it, and says so with an event that has the stat
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -15,6 +16,7 @@ from my_agent.diagnosis.fold import State
 from my_agent.diagnosis.log import Conflict, Moment
 from my_agent.diagnosis.snapshots import EVERY, GENESIS, Snapshot
 from my_agent.diagnosis.upcasting import current
+from threadhold.tables import Transactions
 
 
 class NoSuchMoment(RuntimeError):
@@ -80,14 +82,49 @@ def branch(
     return log.append(connection, tenant, into, [event], expected=seq, snapshot=True)
 
 
+async def copy_texts(
+    transactions: Transactions, tenant: str, origin: str, seq: int, into: str
+) -> None:
+    """Copy the texts of a session before `branch`, each in a transaction of its own.
+
+    So a large session does not hold up other writers. Until the events name them, the texts belong to
+    no source, and they go with the thread of `into`.
+
+    Args:
+        transactions: those of the tables.
+        tenant, origin, seq, into: as of `branch`.
+    """
+
+    def named(connection: Connection) -> list[str]:
+        state = log.moment(connection, tenant, origin, at_seq=seq).state
+        known = set(texts.ids(connection, tenant, into))
+        return [each for each in state["sources"] if each not in known]
+
+    for source in await transactions.run(named, tenant):
+        copied = partial(texts.copy, tenant=tenant, origin=origin, into=into, source=source)
+        await transactions.run(copied, tenant, write=True)
+
+
 def place(connection: Connection, tenant: str, session: str) -> dict[str, Any]:
     """Return the last event of a session as a thread's state keeps it: for `resume`."""
     tip = log.head(connection, tenant, session)
     return {"session_id": session, "seq": tip.seq, "hash": tip.hash}
 
 
+def known(connection: Connection, tenant: str, place: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Return the session and the event of a `place`, if the event has the hash that it names.
+
+    A client may have written the place: without the hash, it would name any session of the tenant.
+    """
+    session, seq = place.get("session_id"), place.get("seq")
+    if not isinstance(session, str) or not isinstance(seq, int) or not 0 < seq < log.EVERYTHING:
+        return None
+    found = log.page(connection, tenant, session, after=seq - 1, to=seq, count=1)
+    return (session, seq) if found and found[0].hash == place.get("hash") else None
+
+
 def resume(
-    connection: Connection, tenant: str, session: str, known: Mapping[str, Any], task: str | None
+    connection: Connection, tenant: str, session: str, place: Mapping[str, Any], task: str | None
 ) -> Moment:
     """Return a session as a run knows it, and let it go on from there.
 
@@ -99,17 +136,17 @@ def resume(
         connection: a transaction that may write.
         tenant: the tenant.
         session: the session of the run's thread.
-        known: the `place` in the state that the run starts from. A client may have written it.
+        place: where the state was that the run starts from. A client may have written it.
         task: the task of the node, which may be repeated after a crash.
 
     Raises:
         UnknownEvent: an event has a type or version that this code does not know.
     """
     log.lock(connection, tenant, session)
-    found, seq = known.get("session_id"), known.get("seq")
+    found, seq = place.get("session_id"), place.get("seq")
     if isinstance(found, str) and isinstance(seq, int) and 0 < seq < log.EVERYTHING:
         if found != session and log.last_seq(connection, tenant, session) == 0:
-            return _taken_over(connection, tenant, session, found, seq, str(known.get("hash")))
+            return _taken_over(connection, tenant, session, found, seq, str(place.get("hash")))
         if found == session or seq <= _copied(connection, tenant, session, found):
             return _gone_back(connection, tenant, session, seq, task)
     return log.moment(connection, tenant, session)

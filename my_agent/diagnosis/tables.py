@@ -71,8 +71,9 @@ texts = Table(
     Column("source_id", Text, primary_key=True),
     # From 0, without gaps. A source without text has one empty piece.
     Column("number", Integer, primary_key=True, autoincrement=False),
-    # Characters of the source before this piece, and line ends before it.
+    # Characters of the source before this piece, those in it, and line ends before it.
     Column("start", BigInteger, nullable=False),
+    Column("chars", Integer, nullable=False),
     Column("line", BigInteger, nullable=False),
     # Cut after a line end, except in very long lines. The last column: it is not read for the others.
     Column("text", Text, nullable=False),

@@ -132,7 +132,8 @@ def write(
     rows: list[dict[str, Any]] = []
     start = line = 0
     for number, piece in enumerate(pieces([text] if isinstance(text, str) else text)):
-        rows.append({**same, "number": number, "start": start, "line": line, "text": piece})
+        place = {"number": number, "start": start, "line": line}
+        rows.append({**same, **place, "chars": len(piece), "text": piece})
         start, line = start + len(piece), line + piece.count("\n")
         if len(rows) == _TOGETHER:
             connection.execute(statements.ADD_PIECES, rows)
@@ -142,7 +143,13 @@ def write(
 
 
 def copy(connection: Connection, tenant: str, origin: str, into: str, source: str) -> bool:
-    """Copy the text and digests of a source to another session; return whether it has a text."""
+    """Copy the text and digests of a source to another session, unless it has them.
+
+    Returns:
+        Whether the other session has the text now.
+    """
+    if _is_written(connection, tenant, into, source):
+        return True
     values = {"tenant_id": tenant, "session_id": origin, "source_id": source, "into": into}
     connection.execute(statements.COPY_TEXT, values)
     connection.execute(statements.COPY_DIGESTS, values)

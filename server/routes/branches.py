@@ -36,11 +36,11 @@ class Moment(BaseModel):
 
 
 class Moments(BaseModel):
-    """Two moments; without `to_seq` the second one is now."""
+    """Two moments, by default the beginning and now."""
 
     model_config = ConfigDict(extra="ignore")
 
-    from_seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)]
+    from_seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)] = 0
     to_seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)] | None = None
 
 
@@ -111,6 +111,7 @@ def _metadata(session: Session, origin: Json, seq: int) -> Json:
 async def _copy(session: Session, into: Session, seq: int) -> tuple[int, Json]:
     """Copy the events of a session; return the last event of the copy, and its place."""
     from my_agent.diagnosis import branching, log
+    from my_agent.tables import tables
 
     def work(conn: Connection) -> tuple[int, Json]:
         # A repeated request may find what the first one has done.
@@ -121,6 +122,7 @@ async def _copy(session: Session, into: Session, seq: int) -> tuple[int, Json]:
 
     caller = session.caller
     async with caller.writing(SESSION_BRANCH, thread_id=session.id, at_seq=seq, into=into.id):
+        await branching.copy_texts(tables, session.tenant, session.id, seq, into.id)
         return await into.write(work)
 
 

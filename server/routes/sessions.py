@@ -73,8 +73,14 @@ async def find(caller: Caller) -> Session:
 
 async def _take_over(session: Session, place: Json) -> None:
     from my_agent.diagnosis import branching
+    from my_agent.tables import tables
 
+    tenant = session.tenant
     async with session.caller.writing(SESSION_TAKE, thread_id=session.id):
+        if (
+            origin := await session.read(lambda conn: branching.known(conn, tenant, place))
+        ) is not None:
+            await branching.copy_texts(tables, tenant, *origin, session.id)
         await session.write(
             lambda conn: branching.resume(conn, session.tenant, session.id, place, None)
         )

@@ -15,14 +15,14 @@ _SAME = "tenant_id = NEW.tenant_id AND session_id = NEW.session_id AND source_id
 _ERASED = "diagnosis_erase_tenant"
 
 _SQLITE = (
-    # The second EXISTS refuses INSERT OR REPLACE, which would delete without a trigger.
+    # The length of a text would read it. The first EXISTS refuses INSERT OR REPLACE, which would delete without a trigger.
     f"""
     CREATE TRIGGER diagnosis_texts_insert BEFORE INSERT ON diagnosis_texts
     WHEN NEW.number < 0 OR EXISTS (
         SELECT 1 FROM diagnosis_texts WHERE {_SAME} AND number = NEW.number
     ) OR NEW.number > 0 AND NOT EXISTS (
         SELECT 1 FROM diagnosis_texts
-        WHERE {_SAME} AND number = NEW.number - 1 AND start + length(text) = NEW.start
+        WHERE {_SAME} AND number = NEW.number - 1 AND start + chars = NEW.start
     )
     BEGIN SELECT RAISE(ABORT, '{_FOLLOWS}'); END
     """,
@@ -44,7 +44,7 @@ _POSTGRES = (
     CREATE FUNCTION diagnosis_texts_follow() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE next bigint;
     BEGIN
-        SELECT start + length(text) INTO next FROM diagnosis_texts
+        SELECT start + chars INTO next FROM diagnosis_texts
         WHERE {_SAME} AND number = NEW.number - 1;
         IF NEW.number < 0 OR NEW.number > 0 AND next IS DISTINCT FROM NEW.start THEN
             RAISE EXCEPTION '{_FOLLOWS}' USING ERRCODE = 'integrity_constraint_violation';
@@ -88,6 +88,7 @@ def upgrade() -> None:
         sa.Column("source_id", sa.Text(), nullable=False),
         sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("start", sa.BigInteger(), nullable=False),
+        sa.Column("chars", sa.Integer(), nullable=False),
         sa.Column("line", sa.BigInteger(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "session_id", "source_id", "number"),

@@ -149,6 +149,8 @@ WRITES: dict[str, Write] = {
         f"POST /research/{{project_id}}/{what}": Write(of_products.PROJECT_UPDATE)
         for what in ("pause", "resume", "finish", "cancel")
     },
+    "PUT /diagnosis/{incident_id}/sources/{name}": Write(of_products.SOURCE_ADD, {"a": "text"}),
+    "POST /diagnosis/{incident_id}/branch": Write(of_products.SESSION_BRANCH, {"at_seq": 1}),
     "POST /diagnosis/{incident_id}/events": Write(
         of_products.NOTE_ADD,
         {"events": [{"text": "The disk was replaced."}]},
@@ -329,8 +331,10 @@ def test_every_operation_that_writes_has_a_route() -> None:
         for each in vars(module).values()
         if isinstance(each, Operation) and each.writes
     }
-    # `prune` has it if its strategy keeps the newest checkpoint.
-    assert offered == {each.operation for each in WRITES.values()} | {operations.THREAD_PRUNE}
+    # `prune` has it if its strategy keeps the newest checkpoint. The session of a copied thread
+    # begins with any request for it, as `test_copied_thread_has_the_session` shows.
+    special = {operations.THREAD_PRUNE, of_products.SESSION_TAKE}
+    assert offered == {each.operation for each in WRITES.values()} | special
 
 
 @pytest.mark.parametrize("row", WRITES)

@@ -120,7 +120,7 @@ CANDIDATES = ("candidates", "scores.csv")
 TUTORED = ("messages", "corrections", "summary")
 RESEARCHED = ("progress", "report", "state")
 CONTROLLED = ("cancel", "finish", "pause", "resume")
-DIAGNOSED = ("state", "events", "timeline", "report")
+DIAGNOSED = ("state", "events", "timeline", "report", "diff")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
@@ -149,6 +149,13 @@ ROWS: dict[str, list[Ask]] = {
     **{f"GET /diagnosis/{{thread_id}}/{what}": NOTHING for what in DIAGNOSED},
     "GET /diagnosis/{thread_id}/state": [Ask(), Ask(query="at_seq=2"), Ask(query="at=x")],
     "POST /diagnosis/{thread_id}/replay": NOTHING,
+    "PUT /diagnosis/{thread_id}/sources/{name}": NOTHING,
+    "GET /diagnosis/{thread_id}/sources/{source_id}": [
+        Ask(),
+        Ask(query="start=3"),
+        Ask(query="end=x"),
+    ],
+    "POST /diagnosis/{thread_id}/branch": [Ask({"at_seq": 1}), Ask()],
     "POST /diagnosis/{thread_id}/events": [Ask({"events": [{"text": "x"}]}), Ask()],
     "GET /export/latest_scores.csv": NOTHING,
     **{f"GET /icp_finder/threads/{{thread_id}}/{what}": NOTHING for what in CANDIDATES},
@@ -417,6 +424,10 @@ def furnish(url: str) -> dict[str, str]:
         seen = f"2026-03-02 09:40:00 ERROR [pay] no space left on device: {MARK}"
         said = {"messages": [{"role": "user", "content": seen}]}
         make(f"/threads/{incident}/runs/wait", {"assistant_id": "diagnosis", "input": said})
+        # A name with braces in a path is the name of a file.
+        source = make(f"/diagnosis/{incident}/sources/notes.md", {"mark": MARK}, "PUT")["source"][
+            "id"
+        ]
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
         document = make("/api/documents/notes.md", {"mark": MARK}, "PUT")
@@ -428,6 +439,7 @@ def furnish(url: str) -> dict[str, str]:
         "lesson_id": lesson,
         "project_id": project,
         "incident_id": incident,
+        "source_id": source,
         "document_id": document["document_id"],
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
@@ -448,7 +460,7 @@ def score(database_url: str, tenant: str = "acme", mark: str = MARK) -> None:
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
     names: tuple[str, ...] = ("thread_id", "lesson_id", "project_id", "incident_id", "run_id")
-    names += ("hunt_id", "assistant_id", "cron_id", "checkpoint_id", "document_id")
+    names += ("hunt_id", "assistant_id", "cron_id", "checkpoint_id", "document_id", "source_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 

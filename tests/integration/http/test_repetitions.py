@@ -132,6 +132,7 @@ STARTS: dict[str, Any] = {
     },
     "POST /api/ask": {"question": "Who are you?"},
     "POST /tutor/chat": {"message": "I has a dog."},
+    "POST /diagnosis/{thread_id}/branch": {"at_seq": 1},
     "POST /research": {"question": "What does Skarra cost?", "limits": {"fetches": 0}},
 }
 
@@ -180,6 +181,7 @@ SETS: dict[str, Any] = {
     "POST /revocations": {"tenant": "acme", "user": "eve"},
     "POST /revocations/lift": {"tenant": "acme", "user": "eve"},
     "PUT /store/items": {"namespace": ["notes"], "key": "k", "value": {"a": 1}},
+    "PUT /diagnosis/{thread_id}/sources/{name}": {"text": "Skarra fails."},
     "PUT /api/documents/{name}": {"text": "Skarra costs 5 EUR."},
     "DELETE /store/items": {"namespace": ["notes"], "key": "k"},
 }

@@ -19,12 +19,13 @@ from click.testing import CliRunner
 
 from langgraph_runtime_sql.database.schema import packed_id
 from my_agent.diagnosis import log as diagnosis
+from my_agent.diagnosis import texts
 from my_agent.diagnosis.verify import verify
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
 from my_agent.icp_finder.records import store
 from server.cli import main
 from tests.support import databases
-from tests.support.diagnosis import note, opened
+from tests.support.diagnosis import TEXT, note, opened, source
 from tests.support.processes import (
     GRAPHS,
     ROOT,
@@ -257,6 +258,10 @@ async def fill_products(folder: Path) -> None:
         await fill_finder_and_diagnosis()
 
 
+# Several pieces of a text.
+LONG = "a line of \N{PILE OF POO}\n" * 60_000
+
+
 async def fill_finder_and_diagnosis() -> None:
     site: Site = {"website": "https://acme.com", "domain": "acme.com", "name": "", "about": ""}
     icp: Icp = {"industries": [], "sizes": [], "regions": ["Singapore"], "keywords": []}
@@ -273,6 +278,9 @@ async def fill_finder_and_diagnosis() -> None:
     await store.save_discovery("local", "Default ICP", "hash", basis, found)
     with engine().writing("local") as connection:
         diagnosis.append(connection, "local", "incident", opened())
+        texts.write(connection, "local", "incident", "s1", TEXT)
+        diagnosis.append(connection, "local", "incident", [source("s2", LONG)])
+        texts.write(connection, "local", "incident", "s2", LONG)
         diagnosis.append(connection, "local", "incident", [note("é \0 \N{PILE OF POO}")] * 300)
 
 
@@ -430,9 +438,10 @@ def test_moved_documents_answer_as_before(moved: Moved, api: httpx.Client) -> No
 
 def test_moved_session_of_the_diagnosis_is_whole_and_continues(moved: Moved) -> None:
     with using(moved.target), engine().writing("local") as connection:
-        assert verify(connection, "local", "incident", None) == (305, True, "whole", None)
+        assert verify(connection, "local", "incident", None) == (306, True, "whole", None)
         assert diagnosis.moment(connection, "local", "incident", at_seq=260).read == 10
-        assert diagnosis.append(connection, "local", "incident", [note()]).seq == 306
+        assert "".join(texts.stream(connection, "local", "incident", "s2")) == LONG
+        assert diagnosis.append(connection, "local", "incident", [note()]).seq == 307
 
 
 def test_moved_pending_run_is_executed(moved: Moved, api: httpx.Client) -> None:

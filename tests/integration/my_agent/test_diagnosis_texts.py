@@ -76,15 +76,15 @@ def rows(store: Engine, session: str) -> int:
         "UPDATE diagnosis_texts SET source_id = 's2' WHERE session_id = :s",
         "DELETE FROM diagnosis_texts WHERE session_id = :s",
         (
-            "INSERT INTO diagnosis_texts SELECT tenant_id, session_id, source_id, 7, start, line, text"
+            "INSERT INTO diagnosis_texts SELECT tenant_id, session_id, source_id, 7, start, chars, line, text"
             " FROM diagnosis_texts WHERE session_id = :s"
         ),
         (
-            "INSERT INTO diagnosis_texts SELECT tenant_id, session_id, source_id, 1, 99, line, text"
+            "INSERT INTO diagnosis_texts SELECT tenant_id, session_id, source_id, 1, 99, chars, line, text"
             " FROM diagnosis_texts WHERE session_id = :s"
         ),
         (
-            "INSERT INTO diagnosis_texts SELECT tenant_id, session_id, source_id, 0, 0, 0, 'other'"
+            "INSERT INTO diagnosis_texts SELECT tenant_id, session_id, source_id, 0, 0, 5, 0, 'other'"
             " FROM diagnosis_texts WHERE session_id = :s"
         ),
     ],
@@ -103,7 +103,7 @@ def test_replacing_a_piece_is_refused(store: Engine) -> None:
     with pytest.raises(DBAPIError, match="must follow"), store.writing(TENANT) as connection:
         connection.exec_driver_sql(
             "INSERT OR REPLACE INTO diagnosis_texts SELECT tenant_id, session_id, source_id, number,"
-            " start, line, 'other' FROM diagnosis_texts WHERE session_id = 'replaced'"
+            " start, chars, line, 'other' FROM diagnosis_texts WHERE session_id = 'replaced'"
         )
 
 

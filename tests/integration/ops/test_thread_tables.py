@@ -17,6 +17,8 @@ from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.tenancy import scope
 from langgraph_runtime_sql.tenancy.scope import TenantScope
 from my_agent.diagnosis import log as diagnosis
+from my_agent.diagnosis import texts
+from my_agent.diagnosis.reading.digest import Digest
 from my_agent.research.tables import pages, projects
 from my_agent.tables import metadata, tables
 from tests.support import databases, runtime
@@ -62,12 +64,14 @@ def fill(file: Path, tenant: str, *threads: UUID) -> None:
         for each in map(str, threads):
             of = {"tenant_id": tenant, "project_id": each}
             times = dict.fromkeys(("created_at", "updated_at", "beat_at"), "2026-01-01")
-            texts = {"question": "q", "status": "completed", "flag": "", "progress": {}}
+            told = {"question": "q", "status": "completed", "flag": "", "progress": {}}
             page = {"requested": "http://a.example", "attempts": 1, "fetched_at": "2026-01-01"}
             with database.writing(tenant) as connection:
-                connection.execute(insert(projects).values(**of, **times, **texts))
+                connection.execute(insert(projects).values(**of, **times, **told))
                 connection.execute(insert(pages).values(**of, **page))
                 diagnosis.append(connection, tenant, each, opened(), snapshot=True)
+                texts.write(connection, tenant, each, "s1", "a text")
+                texts.keep_digest(connection, tenant, each, "s1", 1, Digest())
 
 
 def owners(file: Path) -> dict[str, set[str]]:

@@ -19,6 +19,8 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.migrations import open_database
 from my_agent.chat.tables import documents, files, passages
 from my_agent.diagnosis import log as diagnosis
+from my_agent.diagnosis import texts
+from my_agent.diagnosis.reading.digest import Digest, Group
 from my_agent.tables import tables
 from server.cli import PROGRAM, main
 from tests.support import databases
@@ -90,6 +92,9 @@ async def path(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
             connection.execute(insert(passages).values(**own, **text, vector=b"1234"))
             notes = [remark(f"{name} note {number}") for number in range(30)]
             diagnosis.append(connection, name, "incident", [*opened(), *notes], snapshot=True)
+            texts.write(connection, name, "incident", "s1", f"{name} log\n" * 40_000)
+            digest = Digest(groups=[Group("text", name, "", "neutral", "", name, 1, [])])
+            texts.keep_digest(connection, name, "incident", "s1", 1, digest)
     database.close()
     yield folder / "data.db"
 
@@ -138,7 +143,7 @@ async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
         "store",
         "chat_passage",
     )
-    for table in (*tables, "diagnosis_events"):
+    for table in (*tables, "diagnosis_events", "diagnosis_texts"):
         assert lines[table], table
     assert len(lines["audit_entries"]) > 20
     # The row of the long conversation names the checkpoint; the export shows the messages.
@@ -212,6 +217,8 @@ async def test_after_an_erase_no_byte_is_left_and_other_tenants_and_the_audit_ch
         assert diagnosis.last_seq(connection, OTHER, "incident") == 35
     with pytest.raises(DBAPIError, match="never changed"), product.writing(OTHER) as connection:
         connection.exec_driver_sql("DELETE FROM diagnosis_events")
+    with pytest.raises(DBAPIError, match="never changed"), product.writing(OTHER) as connection:
+        connection.exec_driver_sql("DELETE FROM diagnosis_texts")
     product.close()
     listed = run("audit", "--limit", "1").output
     assert json.loads(listed)["action"] == "erase"
