@@ -155,6 +155,11 @@ def lines(folder: Path, results: Path | None) -> list[Line]:
     return [
         Line("cause named, of those that the evidence shows", right / max(1, len(known)), ""),
         Line("false cause named", false / max(1, len(worked)), "", limit=FALSE),
-        Line("incidents that ended with an error", sum(e.outcome == "failed" for e in worked), "", limit=0),
+        Line(
+            "incidents that ended with an error",
+            sum(e.outcome == "failed" for e in worked),
+            "",
+            limit=0,
+        ),
         Line("lines dropped unread", sum(each.unread for each in worked), "", limit=0),
     ]

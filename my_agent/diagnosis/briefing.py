@@ -1,22 +1,25 @@
-"""Briefing: what a model sees of the evidence before it looks further. Pure.
+"""Briefing: what a model sees of the evidence at first, and when it looks. Pure.
 
 It is bounded: short sources in full, of long ones the beginning, and what stands out in all of them.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from my_agent.diagnosis.analysis.anomalies import Anomalies, Anomaly
+from my_agent.diagnosis.analysis.checks import Seen
 from my_agent.diagnosis.fold import State
-from my_agent.diagnosis.report import moment
 from my_agent.diagnosis.texts import Found
 
 SHORT, WHOLE = 12_000, 24_000
 """Characters of a source that is shown in full, and of all of them together."""
 HEAD = 8
 """Lines of a long source that are shown."""
-OUT, WIDTH = 60, 300
-"""Lines that stand out, and their characters."""
+OUT, CHANGES = 50, 15
+"""Lines that stand out, and that tell of changes."""
+FOUND, WIDTH, BEFORE = 12, 500, 120
+"""Lines that a search shows, their characters, and those before the word that was searched."""
+_NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +32,20 @@ class Shown:
 
 def render(
     state: State,
-    found: Anomalies,
     shown: Mapping[str, Shown],
+    out: Sequence[Seen],
+    changed: Sequence[Seen],
     *,
     tools: Sequence[str] = (),
     runbooks: str = "",
 ) -> str:
-    """Return what a model sees first.
+    """Return the briefing.
 
     Args:
         state: the session.
-        found: what stands out.
         shown: what is shown of each source.
+        out: lines that stand out, the most telling first.
+        changed: lines that tell of a change, in the order of time.
         tools: a line for each tool that can be called.
         runbooks: passages of runbooks that may fit, as text.
     """
@@ -48,12 +53,11 @@ def render(
     parts = [f"The person wrote:\n{_fenced(asked[-2_000:] or state['title'])}"]
     parts.append("Sources (id, name, kind, lines):\n" + "\n".join(_sources(state)))
     parts += [_source(name, state["sources"][name], each) for name, each in shown.items()]
-    if found.ranked:
-        lines = [out(each, state) for each in found.ranked[:OUT]]
-        parts.append("What stands out, the most telling first:\n" + _fenced("\n".join(lines)))
-    if found.changes:
-        lines = [out(each, state) for each in found.changes[:20]]
-        parts.append("What was changed, in the order of time:\n" + _fenced("\n".join(lines)))
+    if out:
+        told = "What stands out in the sources that are not shown in full, the most telling first:"
+        parts.append(f"{told}\n{_fenced(chr(10).join(map(_line, out)))}")
+    if changed:
+        parts.append(f"What may be changes:\n{_fenced(chr(10).join(map(_line, changed)))}")
     if state["hypotheses"]:
         known = [
             f"- {each['statement']}: {each['status']}" for each in state["hypotheses"].values()
@@ -66,23 +70,60 @@ def render(
     return "\n\n".join(parts)
 
 
-def numbered(lines: Sequence[Found], state: State) -> str:
-    """Return lines of the evidence with their source and number."""
-    return "\n".join(
-        f"{each.source} {_name(state, each.source)}:{each.line}: {each.text[: 2 * WIDTH]}"
-        for each in lines
-    )
+def found(lines: Sequence[Found], words: Sequence[str], state: State, *, is_all: bool) -> str:
+    """Return what a search shows: how many lines there are, and different ones from all over them.
+
+    Args:
+        lines: what was found.
+        words: what was searched.
+        state: the session.
+        is_all: whether there are no more.
+    """
+    alike: dict[str, list[Found]] = {}
+    for each in lines:
+        alike.setdefault(_NUMBERS.sub("0", each.text), []).append(each)
+    groups = list(alike.values())
+    told = f"Lines with {', '.join(words)}: {len(lines)}{'' if is_all else ' and more'}"
+    if len(groups) > FOUND:
+        told += f", of {len(groups)} kinds; some of them, from the first to the last"
+        last = len(groups) - 1
+        groups = [groups[round(last * number / (FOUND - 1))] for number in range(FOUND)]
+    shown = [
+        f"{each[0].source} line {each[0].line}: {_excerpt(each[0].text, words)}"
+        + (f" [and {len(each) - 1} alike, until line {each[-1].line}]" if len(each) > 1 else "")
+        for each in groups
+    ]
+    return "\n".join([f"{told}{_names(lines, state)}", *shown])
 
 
-def out(each: Anomaly, state: State) -> str:
-    """Return a line about something that stands out."""
-    when = "" if each.when is None else f" {moment(each.when)}"
-    often = f" {each.count} times" if each.count > 1 else ""
-    line = f":{each.places[0].line}" if each.places else ""
-    told = ", ".join(filter(None, [each.level, each.novelty if each.novelty == "new" else ""]))
+def passage(lines: Sequence[Found]) -> str:
+    """Return lines that follow each other."""
+    if not lines:
+        return "There are no such lines."
+    told = f"{lines[0].source} from line {lines[0].line}"
+    return "\n".join([told, *(f"{each.line}: {each.text[:WIDTH]}" for each in lines)])
+
+
+def _names(lines: Sequence[Found], state: State) -> str:
+    """Return which sources the lines are of, if they are of several."""
+    several = dict.fromkeys(each.source for each in lines)
+    named = [f"{each} {state['sources'][each]['name'][:60]}" for each in several]
+    return f" (in {', '.join(named)})" if len(named) > 1 else ""
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    """Return a line, or the part of a long one around the first word that was searched."""
+    if len(text) <= WIDTH:
+        return text
+    lower = text.lower()
+    at = min((place for each in words if (place := lower.find(each.lower())) >= 0), default=0)
+    start = max(0, at - BEFORE)
+    return f"[from character {start}] {text[start : start + WIDTH]}"
+
+
+def _line(each: Seen) -> str:
     about = f" [{each.component}]" if each.component else ""
-    place = f"{each.source} {_name(state, each.source)}{line}"
-    return f"{place}{when}{about}{often} ({told or each.kind}): {each.text[:WIDTH]}"
+    return f"{each.source}{about}: {each.quote}"
 
 
 def _sources(state: State) -> list[str]:
@@ -95,10 +136,6 @@ def _sources(state: State) -> list[str]:
 def _source(name: str, about: Mapping[str, str], shown: Shown) -> str:
     part = "" if shown.is_whole else ", its beginning"
     return f"Source {name} {about['name']}{part}:\n{_fenced(shown.text)}"
-
-
-def _name(state: State, source: str) -> str:
-    return str(state["sources"].get(source, {}).get("name", ""))[:60]
 
 
 def _fenced(text: str) -> str:

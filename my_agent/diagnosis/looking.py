@@ -15,6 +15,7 @@ from my_agent.diagnosis.analysis.anomalies import Anomalies, Anomaly
 from my_agent.diagnosis.analysis.checks import Seen, check
 from my_agent.diagnosis.analysis.kinds import kind_of
 from my_agent.diagnosis.analysis.proposal import Proposal
+from my_agent.diagnosis.briefing import HEAD, SHORT, WHOLE, Shown
 from my_agent.diagnosis.connectors import calls
 from my_agent.diagnosis.connectors import tools as connected
 from my_agent.diagnosis.events import New
@@ -22,19 +23,19 @@ from my_agent.diagnosis.fold import State
 from my_agent.diagnosis.giving import Giving
 from my_agent.diagnosis.investigation import By, Round
 from my_agent.diagnosis.model import Look
-from my_agent.diagnosis.briefing import HEAD, SHORT, WHOLE, Shown
 from my_agent.diagnosis.quoting import Quoting
 from my_agent.diagnosis.reading.digest import QUOTE, Digest
 from my_agent.diagnosis.reading.sources import Given
 from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
+from my_agent.models import ModelSettings
 
 logger = logging.getLogger(__name__)
 
 # What stands out and is recorded before anything is proposed.
 RECORDED = 40
-# Lines that a search or a passage shows a model, and characters of them.
-FOUND, PASSAGE, ANSWERED = 12, 20, 9_000
+# Lines that a search finds and a passage shows, and characters of a tool's answer that a model sees.
+SEARCHED, PASSAGE, ANSWERED = 2_000, 20, 9_000
 
 
 class Done(NamedTuple):
@@ -98,7 +99,9 @@ class Looking:
         leading = self._state["hypotheses"].get(self._state["leading"])
         told = [leading["statement"], leading["fault"]] if leading is not None else []
         told += [each.text for each in self._found.trouble[:3]]
-        passages = await runbooks.find(self._session.tenant, " ".join(told)[:1_000]) if told else []
+        passages = (
+            await runbooks.find(self._session.tenant, "\n".join(told)[:2_000]) if told else []
+        )
         return showing.passages(passages)
 
     async def investigated(self, name: str | None, config: RunnableConfig) -> Done:
@@ -129,18 +132,27 @@ class Looking:
         searched = await quoting.searched(proposal, seen)
         made.judge(proposal, check(proposal.cause, seen, unfound, searched), by)
 
-    async def _asked(
-        self, name: str | None, config: RunnableConfig
-    ) -> model.Found | Failed | None:
+    async def _asked(self, name: str | None, config: RunnableConfig) -> model.Found | Failed | None:
+        if not ModelSettings.from_environment().is_configured:
+            return None
         settings = DiagnosisSettings.from_environment()
         tools = await connected.available(self._session.tenant)
-        told = [f"- {each.name}: {each.description} {json.dumps(dict(each.schema))}" for each in tools]
+        told = [
+            f"- {each.name}: {each.description} {json.dumps(dict(each.schema))}" for each in tools
+        ]
+        heads = await self._heads()
+        # What is shown in full stands out by itself.
+        hidden = [
+            each for each in self._found.ranked if not heads[each.source].is_whole and each.places
+        ]
+        out = await self._seen(hidden[: briefing.OUT])
+        changed = await self._seen(
+            [each for each in self._found.changes if not heads[each.source].is_whole][
+                : briefing.CHANGES
+            ]
+        )
         text = briefing.render(
-            self._state,
-            self._found,
-            await self._heads(),
-            tools=told,
-            runbooks=await self.runbooks(),
+            self._state, heads, out, changed, tools=told, runbooks=await self.runbooks()
         )
         return await model.propose(
             text, self._look, name, config, seconds=settings.model_seconds, tools=bool(tools)
@@ -169,16 +181,13 @@ class Looking:
             return await self._called(look)
         if look.words:
             source = look.source if look.source in self._state["sources"] else None
-            lines = await self._session.search(look.words, source, FOUND + 1)
-            more = " and more" if len(lines) > FOUND else ""
-            told = f"Lines with {', '.join(look.words)}: {len(lines[:FOUND])}{more}"
-            lines = lines[:FOUND]
+            lines = await self._session.search(look.words, source, SEARCHED)
+            lines = [each for each in lines if each.line >= look.line]
+            return briefing.found(lines, look.words, self._state, is_all=len(lines) < SEARCHED)
         elif look.source in self._state["sources"]:
             lines = await self._session.lines(look.source, max(1, look.line), PASSAGE)
-            told = f"{look.source} from line {max(1, look.line)}"
-        else:
-            return f"There is no source {look.source[:40]!r}."
-        return f"{told}\n{briefing.numbered(lines, self._state)[:ANSWERED]}"
+            return briefing.passage(lines)
+        return f"There is no source {look.source[:40]!r}."
 
     async def _called(self, look: Look) -> str:
         """Return the answer of a tool, which becomes a source of the session."""
@@ -200,7 +209,11 @@ class Looking:
     async def _seen(self, found: Sequence[Anomaly]) -> list[Seen]:
         placed = [each for each in found if each.places]
         spans = [
-            (each.source, each.places[0].start, min(each.places[0].end, each.places[0].start + QUOTE))
+            (
+                each.source,
+                each.places[0].start,
+                min(each.places[0].end, each.places[0].start + QUOTE),
+            )
             for each in placed
         ]
         quotes = await self._session.parts(spans)

@@ -65,12 +65,16 @@ async def intake(state: State, config: RunnableConfig, runtime: Runtime[Context]
         first.append(new(QuestionAnswered(id=question["id"], text=said[:WORDS] or "[data]")))
     asked = words.probes(said, settings.max_probes)
     is_new = bool(giving.events) or _has_unread(before)
-    wish = "gather" if is_new or asked else await wishes.read(
-        said,
-        None if question is None else question["text"],
-        has_sources=bool(before["sources"]),
-        name=_context(runtime).model,
-        config=config,
+    wish = (
+        "gather"
+        if is_new or asked
+        else await wishes.read(
+            said,
+            None if question is None else question["text"],
+            has_sources=bool(before["sources"]),
+            name=_context(runtime).model,
+            config=config,
+        )
     )
     after = await session.record([*first, *giving.events], giving.texts)
     return {

@@ -121,9 +121,7 @@ class Session:
         """Return lines with all words, of one source or of all."""
 
         def work(connection: Connection) -> list[Found]:
-            return texts.search(
-                connection, self.tenant, self.id, words, source=source, most=most
-            )
+            return texts.search(connection, self.tenant, self.id, words, source=source, most=most)
 
         return await tables.run(work, self.tenant)
 
@@ -152,9 +150,7 @@ class Session:
             Unreadable: it takes longer.
         """
         known = (about["name"], about["kind"], about["format"], about["at"])
-        return await parsing.run(
-            digest.digest, text, *known, tenant=self.tenant, seconds=seconds
-        )
+        return await parsing.run(digest.digest, text, *known, tenant=self.tenant, seconds=seconds)
 
     async def _digest(self, name: str, about: Mapping[str, Any]) -> Digest:
         known: Digest | None = await self._read(texts.digest, name, digest.READER)

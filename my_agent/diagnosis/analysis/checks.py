@@ -99,7 +99,9 @@ def check(
     results = [_evidence(words, causes, shown, unfound), _contradiction(seen, shown, searched)]
     against = [each for each in seen if each.role == "against"]
     if against:
-        results.append(Result("doubt", "failed", against[:NAMED], "These lines may speak against it"))
+        results.append(
+            Result("doubt", "failed", against[:NAMED], "These lines may speak against it")
+        )
     if results[0].outcome == "passed":
         first = results[0].behind[0]
         results.append(_corroboration(first, shown))

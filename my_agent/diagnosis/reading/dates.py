@@ -9,7 +9,7 @@ SECOND, DAY = 1_000_000, 86_400_000_000
 # What a date can be: later ones are a mistake of the clock or of the reader.
 LATEST = 4_102_444_800 * SECOND
 _EPOCH = date(1970, 1, 1).toordinal()
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"\d\d:\d\d:\d\d"

@@ -38,8 +38,7 @@ _MAIN = re.compile(r"main|conn\d+|MY-\d+")
 _NOISE = re.compile(r"(?:req|trace|pid|tid|client|id)\b[ =:_-]|(?:[0-9a-f-]{12,}|\d+|UTC|-)?\Z")
 # Words that begin a message with a colon, and name nothing.
 _NO_NAMES = frozenset(
-    "error failed failure exception timeout warning note message reason cause caused fatal panic"
-    " info http https status result details detail hint statement context query".split()
+    ["error", "failed", "failure", "exception", "timeout", "warning", "note", "message", "reason", "cause", "caused", "fatal", "panic", "info", "http", "https", "status", "result", "details", "detail", "hint", "statement", "context", "query"]
 )
 _LOGGER = re.compile(r"[a-z_][\w$]*+(?:\.[\w$]++)++|[\w$]++(?:::[\w$]++)++|[A-Z][a-z0-9]++[A-Z]\w*+")
 _LAST = re.compile(r"\((?P<name>[a-z][\w]*(?:\.[\w$]+)*\.[A-Z][\w$]*)\)\Z")

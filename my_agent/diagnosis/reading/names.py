@@ -9,11 +9,7 @@ _SUFFIX = re.compile(
 )
 # Names that say what kind of file it is, and not whose.
 _GENERIC = frozenset(
-    "log logs out output stdout stderr error errors err access console paste pasted message messages syslog"
-    " kern dmesg auth daemon journal debug trace traces spans metrics events event describe pods pod top df free"
-    " ps incident data file text input app application main test report dump all combined deployment job nodes node"
-    " kubectl get docker compose json csv yaml argocd trace metric stack previous nginx0 journalctl audit cloudtrail"
-    " evidence details info previous current latest new old stack sample upload untitled db".split()
+    ["log", "logs", "out", "output", "stdout", "stderr", "error", "errors", "err", "access", "console", "paste", "pasted", "message", "messages", "syslog", "kern", "dmesg", "auth", "daemon", "journal", "debug", "trace", "traces", "spans", "metrics", "events", "event", "describe", "pods", "pod", "top", "df", "free", "ps", "incident", "data", "file", "text", "input", "app", "application", "main", "test", "report", "dump", "all", "combined", "deployment", "job", "nodes", "node", "kubectl", "get", "docker", "compose", "json", "csv", "yaml", "argocd", "trace", "metric", "stack", "previous", "nginx0", "journalctl", "audit", "cloudtrail", "evidence", "details", "info", "previous", "current", "latest", "new", "old", "stack", "sample", "upload", "untitled", "db"]
 )
 _WORDS = re.compile(r"[-_. ()\[\]]")
 PROMPT = re.compile(

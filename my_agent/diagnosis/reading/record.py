@@ -1,7 +1,7 @@
 """Record: what one reader found at one place of a source, before records are grouped."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 

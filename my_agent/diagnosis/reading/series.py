@@ -9,9 +9,9 @@ from my_agent.diagnosis.reading.record import Line, Point, Record, workload
 from my_agent.diagnosis.reading.spot import Spot
 
 _DATE_NAMES = frozenset(
-    "timestamp time ts date datetime @timestamp _time start_time starttime created_at eventtime time_utc".split()
+    ["timestamp", "time", "ts", "date", "datetime", "@timestamp", "_time", "start_time", "starttime", "created_at", "eventtime", "time_utc"]
 )
-_TEXT_NAMES = frozenset("message msg level severity log text content description event status_message".split())
+_TEXT_NAMES = frozenset(["message", "msg", "level", "severity", "log", "text", "content", "description", "event", "status_message"])
 _SAMPLE = re.compile(
     r"(?P<name>[A-Za-z_:][\w:]{0,200})(?:\{(?P<labels>(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+)\})?\s+"
     r"(?P<value>[+-]?(?:\d[\d.]{0,40}(?:[eE][+-]?\d{1,4})?|Inf|NaN))(?:\s+(?P<time>\d{10,13}))?\s*\Z"
@@ -54,7 +54,7 @@ class Csv:
     def line(self, line: str) -> tuple[list[str], int | None] | None:
         """Return the cells of a row and its time; None: it is no row."""
         cells = _cells(line, self._mark)
-        if not 2 <= len(cells) or (len(cells) != len(self._columns) and not self._is_log):
+        if not len(cells) >= 2 or (len(cells) != len(self._columns) and not self._is_log):
             return None
         return cells, self._when(cells)
 

@@ -5,18 +5,10 @@ import re
 from my_agent.diagnosis.reading.summary import Stance
 
 _BAD = frozenset(
-    "crashloopbackoff oomkilled error evicted imagepullbackoff errimagepull createcontainerconfigerror"
-    " createcontainererror invalidimagename runcontainererror containercannotrun failed notready unhealthy"
-    " unschedulable failedscheduling failedmount failedattachvolume failedcreatepodsandbox backoff dead"
-    " failedcreate backofflimitexceeded deadlineexceeded degraded outofsync nodenotready lost unknown"
-    " containerstatusunknown terminated:error init:crashloopbackoff init:error nodelost preempting"
-    " systemoom oomkilling freediskspacefailed imagegcfailed evictionthresholdmet failedpreemption"
-    " progressdeadlineexceeded minimumreplicasunavailable failedbinding provisioningfailed networkunavailable"
-    " unreachable down restarting paused failure missing suspended killing:error rejected nodehasdiskpressure"
-    " errimageneverpull registryunavailable poststarthookerror failedpoststarthook failedkillpod".split()
+    ["crashloopbackoff", "oomkilled", "error", "evicted", "imagepullbackoff", "errimagepull", "createcontainerconfigerror", "createcontainererror", "invalidimagename", "runcontainererror", "containercannotrun", "failed", "notready", "unhealthy", "unschedulable", "failedscheduling", "failedmount", "failedattachvolume", "failedcreatepodsandbox", "backoff", "dead", "failedcreate", "backofflimitexceeded", "deadlineexceeded", "degraded", "outofsync", "nodenotready", "lost", "unknown", "containerstatusunknown", "terminated:error", "init:crashloopbackoff", "init:error", "nodelost", "preempting", "systemoom", "oomkilling", "freediskspacefailed", "imagegcfailed", "evictionthresholdmet", "failedpreemption", "progressdeadlineexceeded", "minimumreplicasunavailable", "failedbinding", "provisioningfailed", "networkunavailable", "unreachable", "down", "restarting", "paused", "failure", "missing", "suspended", "killing:error", "rejected", "nodehasdiskpressure", "errimageneverpull", "registryunavailable", "poststarthookerror", "failedpoststarthook", "failedkillpod"]
 )
 _PENDING = frozenset(("pending", "containercreating", "podinitializing", "terminating", "waiting"))
-_GOOD = frozenset("running completed succeeded ready bound active healthy synced true complete up available".split())
+_GOOD = frozenset(["running", "completed", "succeeded", "ready", "bound", "active", "healthy", "synced", "true", "complete", "up", "available"])
 _OF_TEN = re.compile(r"(\d{1,9})/(\d{1,9})")
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s?%")
 _COUNTED_BAD = re.compile(r"(?<![\d.])[1-9]\d{0,8} (?:unavailable|failed)\b", re.IGNORECASE)
@@ -28,7 +20,7 @@ _STATES = ("status", "state", "reason", "phase", "health status", "sync status",
 _PRESSURES = ("diskpressure", "memorypressure", "pidpressure", "networkunavailable", "outofdisk", "replicafailure")
 _CONDITIONS = ("ready", "containersready", "initialized", "podscheduled", "available", "established",
                "complete", "progressing", *_PRESSURES)  # fmt: skip
-_TELLING = frozenset("message description error lasterror last_error err reason details detail title msg".split())
+_TELLING = frozenset(["message", "description", "error", "lasterror", "last_error", "err", "reason", "details", "detail", "title", "msg"])
 
 
 def word(value: str) -> Stance | None:
