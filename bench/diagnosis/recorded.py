@@ -129,7 +129,7 @@ def _unread(folder: Path, state: dict[str, Any]) -> int:
         for line in file.read_text("utf-8", "replace").splitlines()
         if line.strip()
     )
-    return max(0, given - sum(each["lines"] for each in state["sources"].values()))
+    return max(0, given - sum(int(each["lines"]) for each in state["sources"].values()))
 
 
 @contextmanager

@@ -60,8 +60,8 @@ def apply(state: State, event: Event) -> State:
     changed = _CHANGES[event.type](state, data, event)
     entry = timeline_entry(event.seq, event.type, data, event.at)
     if entry is not None:
-        before = changed.get("timeline", state["timeline"])
-        changed["timeline"] = (before + [entry])[-TIMELINE:]
+        told = changed["timeline"] if "timeline" in changed else state["timeline"]
+        changed["timeline"] = [*told, entry][-TIMELINE:]
     after = {**state, **changed, "counts": counts, "seq": event.seq, "at": event.at}
     return _judged(after) if "hypotheses" in changed else after
 

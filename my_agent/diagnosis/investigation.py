@@ -68,9 +68,9 @@ class Round:
         outcome, reason = result.outcome, clipped(result.reason, _LINE)
         behind = [each for each in result.behind if self._observe(each)]
         known = {each["observation"] for each in before["evidence"]} if before else set()
-        if before and (before["outcome"], before["reason"]) == (outcome, reason):
-            if {each.id for each in behind} <= known:
-                return
+        is_same = before and (before["outcome"], before["reason"]) == (outcome, reason)
+        if is_same and {each.id for each in behind} <= known:
+            return
         for each in behind:
             self.events.append(new(_evidence(name, result, each)))
         if result.behind and not behind:

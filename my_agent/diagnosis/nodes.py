@@ -244,7 +244,7 @@ async def _say(state: State, session: Session, events: Sequence[New], text: str)
 def _has_unread(state: dict[str, Any]) -> bool:
     """Return whether a source was added that no investigation has seen: an upload."""
     newest = max((each["seq"] for each in state["sources"].values()), default=0)
-    return newest > state["looked"]
+    return int(newest) > int(state["looked"])
 
 
 def _named(given: Given) -> str:

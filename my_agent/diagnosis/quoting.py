@@ -59,9 +59,9 @@ class Quoting:
 
     async def _find(self, quote: Quote) -> Found | None:
         if quote.place is not None:
-            start, end, line = quote.place.start, quote.place.end, quote.place.line
+            start, end, number = quote.place.start, quote.place.end, quote.place.line
             [text] = await self._session.parts([(quote.source, start, end)])
-            return Found(quote.source, line, start, end, text)
+            return Found(quote.source, number, start, end, text)
         wanted = _wanted(quote.text)
         if len(wanted) < SHORTEST:
             return None
