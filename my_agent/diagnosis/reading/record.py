@@ -1,7 +1,7 @@
 """Record: what one reader found at one place of a source, before records are grouped."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -95,6 +95,10 @@ class Told:
     unread: int = 0
     unknown: int = 0
 
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text, of which a list of names is made."""
+    return frozenset(text.split())
 
 
 def clean(text: str) -> str:
