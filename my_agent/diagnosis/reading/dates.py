@@ -9,7 +9,7 @@ SECOND, DAY = 1_000_000, 86_400_000_000
 # What a date can be: later ones are a mistake of the clock or of the reader.
 LATEST = 4_102_444_800 * SECOND
 _EPOCH = date(1970, 1, 1).toordinal()
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"\d\d:\d\d:\d\d"
@@ -93,7 +93,7 @@ def _second(text: str, style: str, given: int) -> int | None:
 
 
 def _iso(n: list[str], _month: int, text: str, _given: int) -> int:
-    part = n[6] if len(n) > 6 and re.search(r"\d\d[.,:]\d{1,9}", text[17:]) else "0"
+    part = n[6] if len(n) > 6 and text[19:20] in (".", ",", ":") else "0"
     return _micros(int(n[0]), int(n[1]), int(n[2]), int(n[3]), int(n[4]), int(n[5]), part)
 
 
@@ -172,7 +172,6 @@ _FIELDS: dict[str, Callable[[list[str], int, str, int], int | None]] = {
     "us": _us,
     "short": _short,
     "hdfs": _hdfs,
-    "mysql": r"\d{6}\ {1,2}\d{1,2}:\d\d:\d\d(?!\d)",
     "mysql": _mysql,
     "packed": _packed,
     "android": _android,

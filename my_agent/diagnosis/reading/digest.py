@@ -65,7 +65,7 @@ def digest(text: str, name: str, kind: str, form: str, given_micros: int) -> Dig
         first=groups.first,
         last=groups.last,
         groups=found,
-        shifts=scan.shifts.find(),
-        metrics=scan.shifts.names(),
-        calls=scan.calls.pairs(),
+        shifts=scan.objects.shifts.find(),
+        metrics=scan.objects.shifts.names(),
+        calls=scan.objects.calls.pairs(),
     )

@@ -1,7 +1,7 @@
 """Documents: JSON over many lines, or with many objects in one, read object by object."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from json import JSONDecoder
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _LISTS = re.compile(
     r'"(?:Records|items|entries|logs|events|Events|result|hits|value|data|spans|logEvents)"\s*:\s*\[\s*[{\]]'
 )
+_CLOSING = re.compile(r"(?:[ \t\r\n,]*+[\]}])*+")
 _DECODER = JSONDecoder(strict=False)
 _DEEPEST = 6
 _HOLDERS = re.compile(r'"(?:spans|scopeSpans|scopeLogs)"\s*:\s*\[\s*\{')
@@ -35,8 +36,8 @@ def holds_list(line: str) -> bool:
     return line[:1] == "[" or _LISTS.search(line, 0, _HEAD) is not None
 
 
-def elements(text: str, start: int) -> Generator[Element, None, int]:
-    """Yield the objects of the document at an offset, and return the offset behind it.
+def elements(text: str, start: int) -> Iterator[Element]:
+    """Yield the objects of the document at an offset, each with its place.
 
     The objects are those of its lists; a document without lists is one object.
 
@@ -46,10 +47,17 @@ def elements(text: str, start: int) -> Generator[Element, None, int]:
     """
     place = _skip(text, start)
     if text[place : place + 1] == "[":
-        return (yield from _list(text, place, 0))
-    if text[place : place + 1] == "{":
-        return (yield from _object(text, place, 0))
-    raise ValueError("no list and no object")
+        yield from _list(text, place, 0)
+    elif text[place : place + 1] == "{":
+        yield from _object(text, place, 0)
+    else:
+        raise ValueError("no list and no object")
+
+
+def close(text: str, place: int) -> int:
+    """Return the offset behind the brackets that close a document after its last element."""
+    found = _CLOSING.match(text, place)
+    return place if found is None else found.end()
 
 
 def _list(text: str, start: int, depth: int) -> Generator[Element, None, int]:

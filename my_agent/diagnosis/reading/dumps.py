@@ -16,8 +16,24 @@ _BRACKETS = re.compile(r"[{}\[\], \t]+")
 # Long parts that tell nothing about health; their lines are one group each.
 _NOISE = frozenset(
     (
-        *("managedfields", "labels", "annotations", "volumes", "mounts", "tolerations", "node-selectors"),
-        *("uid", "resourceversion", "container id", "image id", "qos class", "service account", "host port"),
+        *(
+            "managedfields",
+            "labels",
+            "annotations",
+            "volumes",
+            "mounts",
+            "tolerations",
+            "node-selectors",
+        ),
+        *(
+            "uid",
+            "resourceversion",
+            "container id",
+            "image id",
+            "qos class",
+            "service account",
+            "host port",
+        ),
         *("selflink", "ownerreferences", "generation", "priority", "ips", "tokenexpirationseconds"),
         *("volumemounts", "containerid", "imageid"),
     )
@@ -46,7 +62,9 @@ class Dump:
         """Return the record of a line. None: the line is not of the dump, which has ended."""
         said = line.strip()
         if _BRACKETS.fullmatch(said) or said == "---" or _ROW.fullmatch(said):
-            if said == "---" or (self.form == "yaml" and not line[:1].isspace() and said[:1] in "{}"):
+            if said == "---" or (
+                self.form == "yaml" and not line[:1].isspace() and said[:1] in "{}"
+            ):
                 self._path = []
             return spot.record(self.form, self.subject, "", said, stance="neutral", name="brackets")
         found = _KEY.match(line[:4_000])
@@ -54,7 +72,12 @@ class Dump:
             return self._bare(line, said, spot)
         indent = len(found["indent"]) + len(found["items"])
         key, value = found["quoted"] or found["key"], (found["value"] or "").rstrip(" ,")
-        if self.form != "json" and not indent and key[0].islower() and self.form == "kubectl-describe":
+        if (
+            self.form != "json"
+            and not indent
+            and key[0].islower()
+            and self.form == "kubectl-describe"
+        ):
             return None
         self._enter(indent, key)
         self._name(indent, key, value)
@@ -80,12 +103,20 @@ class Dump:
         names = [each for _, each in self._path]
         if any(each.lower() in _NOISE for each in names):
             noise = next(each for each in names if each.lower() in _NOISE)
-            return spot.record(self.form, self.subject, "", f"{key}: {value}", stance="neutral", name=noise)
-        stance = states.value(key, value)
-        if stance is None:
-            stance = "" if states.is_telling(key) and " " in value else "neutral"
-        when = dates.parse(value.strip('"'), self._given) if "time" in key.lower() or key in ("Started", "Finished") else None
-        inside = [each for each in names[-4:-1] if each not in ("items", "spec", "status", "Containers")]
+            return spot.record(
+                self.form, self.subject, "", f"{key}: {value}", stance="neutral", name=noise
+            )
+        known = states.value(key, value)
+        telling = states.is_telling(key) and " " in value
+        stance = known or ("" if telling else "neutral")
+        when = (
+            dates.parse(value.strip('"'), self._given)
+            if "time" in key.lower() or key in ("Started", "Finished")
+            else None
+        )
+        inside = [
+            each for each in names[-4:-1] if each not in ("items", "spec", "status", "Containers")
+        ]
         shown = ", ".join([*inside, f"{key}: {value}" if value else f"{key}:"])
         return spot.record(
             self.form, self.subject, "", shown, stance=stance, when=when,
@@ -119,12 +150,16 @@ def begins(line: str, following: str) -> str:
         return "rows"
     if _BEGINS.match(line):
         if line[:1] in "{[":
-            return "json" if _KEY.match(following) or following.strip()[:1] in ("{", "[", '"') else ""
+            return (
+                "json" if _KEY.match(following) or following.strip()[:1] in ("{", "[", '"') else ""
+            )
         return "yaml" if _KEY.match(following) or line.startswith("---") else ""
     if _ALIGNED.match(line) and (following[:1].isspace() or _ALIGNED.match(following)):
         return "kubectl-describe"
     found, after = _KEY.match(line), _KEY.match(following)
     if found is None or after is None or found["indent"] or not line[:1].isalnum():
         return ""
-    one_word = " " not in (found["key"] or "") and (after["indent"] or " " not in (after["key"] or ""))
+    one_word = " " not in (found["key"] or "") and (
+        after["indent"] or " " not in (after["key"] or "")
+    )
     return "yaml" if one_word else ""

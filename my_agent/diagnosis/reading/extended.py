@@ -3,7 +3,18 @@
 from my_agent.diagnosis.reading import access, dates
 from my_agent.diagnosis.reading.record import Line
 
-_SHOWN = ("cs-method", "cs-uri-stem", "method", "uri", "sc-status", "sc-win32-status", "status_code", "conn_state")
+HEADERS = ("#Fields:", "#fields\t")
+"""How the line begins that names the fields."""
+_SHOWN = (
+    "cs-method",
+    "cs-uri-stem",
+    "method",
+    "uri",
+    "sc-status",
+    "sc-win32-status",
+    "status_code",
+    "conn_state",
+)
 _HOSTS = ("s-sitename", "s-computername", "host", "cs-host")
 
 
@@ -35,5 +46,7 @@ class Extended:
         status = row.get("sc-status", row.get("status_code", ""))
         level = access.level(int(status)) if status.isdigit() and len(status) <= 3 else ""
         shown = " ".join(row[each] for each in _SHOWN if row.get(each, "-") not in ("-", ""))
-        component = next((row[each] for each in _HOSTS if row.get(each, "-") != "-"), self._component)
+        component = next(
+            (row[each] for each in _HOSTS if row.get(each, "-") != "-"), self._component
+        )
         return Line("w3c", when, component, level, shown or line[:400])

@@ -21,18 +21,60 @@ _COMPONENTS = (
     *("_SYSTEMD_UNIT", "_COMM", "program", "process_name", "subsystem", "source", "c", "unit"),
 )  # fmt: skip
 _LOGGERS = (
-    *("logger", "log.logger", "logger_name", "loggerName", "target", "module", "name", "SourceContext"),
+    *(
+        "logger",
+        "log.logger",
+        "logger_name",
+        "loggerName",
+        "target",
+        "module",
+        "name",
+        "SourceContext",
+    ),
     *("scope.name", "caller", "category", "Category", "channel"),
 )
 _LEVEL_KEYS = (
-    *("level", "severity", "lvl", "loglevel", "log.level", "log_level", "levelname", "severity_text", "@l"),
+    *(
+        "level",
+        "severity",
+        "lvl",
+        "loglevel",
+        "log.level",
+        "log_level",
+        "levelname",
+        "severity_text",
+        "@l",
+    ),
     *("severityText", "SeverityText", "Severity", "Level", "LogLevel", "priority", "PRIORITY", "s"),
     *("severityNumber", "level_name", "type"),
 )
 _TEXTS = (
-    *("msg", "message", "@m", "@mt", "body", "Body", "fields.message", "textPayload", "MESSAGE", "log", "text"),
-    *("short_message", "Message", "event", "jsonPayload.message", "description", "title", "RenderedMessage", "Log_s", "Message_s", "Msg",
-     "LogMessage"),
+    *(
+        "msg",
+        "message",
+        "@m",
+        "@mt",
+        "body",
+        "Body",
+        "fields.message",
+        "textPayload",
+        "MESSAGE",
+        "log",
+        "text",
+    ),
+    *(
+        "short_message",
+        "Message",
+        "event",
+        "jsonPayload.message",
+        "description",
+        "title",
+        "RenderedMessage",
+        "Log_s",
+        "Message_s",
+        "Msg",
+        "LogMessage",
+    ),
 )
 _ERRORS = (
     *("error", "err", "exception", "@x", "error.message", "err.message", "reason", "stack", "error_message"),
@@ -40,11 +82,50 @@ _ERRORS = (
 )  # fmt: skip
 _STATUSES = ("status", "statusCode", "status_code", "res.statusCode", "response.status", "code", "http.status_code",
              "httpRequest.status", "response_code")  # fmt: skip
-_METHODS = ("method", "req.method", "request.method", "httpRequest.requestMethod", "http.method", "request_method")
-_PATHS = ("path", "url", "uri", "req.url", "request.uri", "httpRequest.requestUrl", "request_uri", "http.url", "route")
+_METHODS = (
+    "method",
+    "req.method",
+    "request.method",
+    "httpRequest.requestMethod",
+    "http.method",
+    "request_method",
+)
+_PATHS = (
+    "path",
+    "url",
+    "uri",
+    "req.url",
+    "request.uri",
+    "httpRequest.requestUrl",
+    "request_uri",
+    "http.url",
+    "route",
+)
 _NESTED = (
-    *("log", "error", "err", "service", "kubernetes", "fields", "jsonPayload", "req", "res", "request", "response"),
-    *("httpRequest", "exception", "attributes", "resource", "Properties", "attr", "scope", "context", "body"),
+    *(
+        "log",
+        "error",
+        "err",
+        "service",
+        "kubernetes",
+        "fields",
+        "jsonPayload",
+        "req",
+        "res",
+        "request",
+        "response",
+    ),
+    *(
+        "httpRequest",
+        "exception",
+        "attributes",
+        "resource",
+        "Properties",
+        "attr",
+        "scope",
+        "context",
+        "body",
+    ),
     *("Attributes", "Resource", "labels", "extra", "http", "data"),
 )
 # Numbers that pino and bunyan write, and those of OpenTelemetry and syslog.
@@ -54,7 +135,9 @@ _OTEL_WARNING, _OTEL_ERROR = 13, 17
 # Only the beginning of a word can be a key: without the look-behind a long word takes its square.
 _PAIR = re.compile(r'(?<![\w.@-])([\w.@-]++)=("(?:[^"\\]++|\\.)*+"|[^\s"]*+)')
 _LOGFMT = re.compile(r'\s*[\w.@-]{1,60}=(?:"(?:[^"\\]++|\\.)*+"|[^\s"]*+)(?:\s|\Z)')
-_PLUMBING = frozenset((*_TIMES, *_COMPONENTS, *_LOGGERS, *_LEVEL_KEYS, "caller", "pid", "hostname", "host", "stream"))
+_PLUMBING = frozenset(
+    (*_TIMES, *_COMPONENTS, *_LOGGERS, *_LEVEL_KEYS, "caller", "pid", "hostname", "host", "stream")
+)
 _REST = 12
 """Values that are shown where nothing is a message."""
 _FEW = 2
@@ -86,7 +169,9 @@ def logfmt(line: str, given: int) -> Line | None:
     if _LOGFMT.match(line) is None:
         return None
     pairs: dict[str, Any] = {key: _unquoted(value) for key, value in _PAIR.findall(line)}
-    if len(pairs) < _FEW or not any(key in pairs for key in (*_TIMES[:12], *_LEVEL_KEYS[:5], "msg")):
+    if len(pairs) < _FEW or not any(
+        key in pairs for key in (*_TIMES[:12], *_LEVEL_KEYS[:5], "msg")
+    ):
         return None
     return _line("logfmt", pairs, given)
 
@@ -128,13 +213,17 @@ def _text(found: Mapping[str, Any]) -> str:
     text = _first(found, _TEXTS)
     if not text and isinstance(found.get("MESSAGE"), list):
         # journald writes a message that is no text as a list of bytes.
-        text = bytes(each for each in found["MESSAGE"] if isinstance(each, int) and 0 <= each < 256).decode("utf-8", "replace")
+        text = bytes(
+            each for each in found["MESSAGE"] if isinstance(each, int) and 0 <= each < 256
+        ).decode("utf-8", "replace")
     error = _first(found, _ERRORS).strip()
     if error and error.lower() not in ("false", "true", "null", "0") and error not in text:
         text = f"{text}: {error}" if text else error
     status = _number(found, _STATUSES)
     if status is not None and str(int(status)) not in text:
-        call = " ".join(filter(None, (_first(found, _METHODS), _first(found, _PATHS).partition("?")[0])))
+        call = " ".join(
+            filter(None, (_first(found, _METHODS), _first(found, _PATHS).partition("?")[0]))
+        )
         text = f"{text} {call} {int(status)}" if call else f"{text} {int(status)}" if text else ""
     return text.strip() or _pairs(found)
 
@@ -181,7 +270,13 @@ def _numbered(key: str, number: float) -> str:
     if key == "severityNumber":
         worst, bad = _OTEL_ERROR, _OTEL_WARNING
     elif key in ("PRIORITY", "priority", "severity") and number <= _SYSLOG_MOST:
-        return "error" if number <= _SYSLOG_ERROR else "warning" if number == _SYSLOG_WARNING else "info"
+        return (
+            "error"
+            if number <= _SYSLOG_ERROR
+            else "warning"
+            if number == _SYSLOG_WARNING
+            else "info"
+        )
     elif number < 10:
         # Nextcloud and others count from 0 to 4.
         worst, bad = 3, 2

@@ -86,13 +86,15 @@ def _dated(line: str, given: int, depth: int) -> Line | None:
     return _headed(line, place, when, level)
 
 
-def _syslog(line: str, place: int, style: str, when: int | None, level: str, given: int) -> Line | None:
+def _syslog(
+    line: str, place: int, style: str, when: int | None, level: str, given: int
+) -> Line | None:
     said = machines.syslog(line, place, "syslog", when, level)
     if said is None or (style == "iso" and not machines.REST.match(line, place)["tag"]):  # type: ignore[index]
         return None
-    if said.text.startswith(_NESTED) and (inside := parse(said.text, given, _DEEPEST)) is not None:
-        if inside.form in ("json", "logfmt", "klog"):
-            return said._replace(text=inside.text, level=inside.level or said.level)
+    inside = parse(said.text, given, _DEEPEST) if said.text.startswith(_NESTED) else None
+    if inside is not None and inside.form in ("json", "logfmt", "klog"):
+        return said._replace(text=inside.text, level=inside.level or said.level)
     return said
 
 
@@ -100,8 +102,10 @@ def _nested(rest: str, when: int | None, given: int, depth: int) -> Line | None:
     """Read what a container's runtime has dated: `stdout F`, JSON, or a line with a date."""
     stream = _STREAM.match(rest)
     inside = rest[stream.end() :].strip() if stream else rest.lstrip(" \t")
-    if not stream and not inside.startswith("{") and not (
-        inside[:4].isdigit() and _DATED.match(inside) is not None and " " in rest[:1]
+    if (
+        not stream
+        and not inside.startswith("{")
+        and not (inside[:4].isdigit() and _DATED.match(inside) is not None and " " in rest[:1])
     ):
         return None
     found = parse(inside, given, depth + 1)
@@ -136,7 +140,9 @@ def _late(line: str, given: int) -> Line | None:
             when = dates.of(date[style], style, given)
             head = heads.read(line, date.end())
             level = head.level or LEVELS[first["level"].lower()]
-            return Line("log", when, head.component, level, line[head.rest :].strip(), head.by_logger)
+            return Line(
+                "log", when, head.component, level, line[head.rest :].strip(), head.by_logger
+            )
     return None
 
 
@@ -155,7 +161,9 @@ def _undated(line: str, given: int) -> Line | None:
 
 def _bare(line: str, found: re.Match[str]) -> Line | None:
     word = (found[found.lastgroup or 0] or "").lower()
-    level = LEVELS.get("warn" if word.endswith("warn") else "error" if word.startswith("npm") else word)
+    level = LEVELS.get(
+        "warn" if word.endswith("warn") else "error" if word.startswith("npm") else word
+    )
     if level is None:
         return None
     basic = _BASIC.match(line, found.end())

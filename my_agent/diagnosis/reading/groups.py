@@ -12,7 +12,7 @@ Judge = Callable[[str, str], Stance]
 
 MOST = 6_000
 """Groups that are kept while reading, of each of good and bad ones."""
-SHAPES = 40_000
+SHAPES = 30_000
 """Shapes of messages whose group is remembered."""
 NAME = 200
 """Characters of a component."""
@@ -69,9 +69,7 @@ class Groups:
         known = (record.component, record.form + record.level + record.stance, shape)
         group = self._shapes.get(known)
         if group is None:
-            group = self._group(record)
-            if len(self._shapes) < SHAPES:
-                self._shapes[known] = group
+            group = self._of_new_shape(known, record)
         group.count += record.count
         if len(group.places) < PLACES - 1:
             group.places.append(Place(record.start, record.end, record.line))
@@ -79,6 +77,19 @@ class Groups:
             group.final = (record.start, record.end, record.line)
         if record.when is not None:
             self._time(group, record.when, record.count)
+
+    def _of_new_shape(self, known: tuple[str, str, str], record: Record) -> _Gathered:
+        if len(self._shapes) < SHAPES:
+            self._shapes[known] = group = self._group(record)
+            return group
+        # So many different messages: they are told apart by their first words.
+        coarse = ("", known[1], templates.beginning(record.text))
+        found = self._shapes.get(coarse)
+        if found is None:
+            found = self._group(record)
+            if len(self._shapes) < 2 * SHAPES:
+                self._shapes[coarse] = found
+        return found
 
     def _time(self, group: _Gathered, when: int, count: int) -> None:
         if group.when is None or when < group.when:
@@ -102,14 +113,19 @@ class Groups:
             key, template = record.name, record.name
             template = record.text[: templates.LONGEST]
         else:
-            key, template = self._templates.find(record.text)
+            key, template = self._templates.find(component, record.text)
         identity = (record.form, component, record.level, stance, key)
         found = self._found.get(identity)
         if found is not None:
             found.template = clean(template[:QUOTE])
             return found
         group = _Gathered(
-            record.form, component, record.level, stance, clean(template[:QUOTE]), clean(record.text[:QUOTE])
+            record.form,
+            component,
+            record.level,
+            stance,
+            clean(template[:QUOTE]),
+            clean(record.text[:QUOTE]),
         )
         return self._kept_or_other(identity, group)
 

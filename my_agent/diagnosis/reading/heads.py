@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from my_agent.diagnosis.reading.record import LEVELS
+from my_agent.diagnosis.reading.record import LEVELS, words
 
 MOST = 9
 """Tokens of a head."""
@@ -12,14 +12,16 @@ _UPPER = (
     "|EMERG|ALERT|VERBOSE|FAILURE|FINEST|FINER|FINE|CONFIG|DBG|INF|WRN"
 )
 # A word with small letters, such as `Error connecting`, is a level only if something ends it.
-_LEVEL = rf"(?:(?:{_UPPER})(?=[\]\s:|,)>/-]|\Z)|(?i:{_UPPER})(?=:\s|\s*\]|\s*\||\t|\ {{2,}}|\ -\ |\Z)):?"
+_LEVEL = (
+    rf"(?:(?:{_UPPER})(?=[\]\s:|,)>/-]|\Z)|(?i:{_UPPER})(?=:\s|\s*\]|\s*\||\t|\ {{2,}}|\ -\ |\Z)):?"
+)
 _NAME = r"[A-Za-z_][\w.$/@-]{0,150}(?:::[\w$.-]{1,80})*+"
 _TOKEN = re.compile(
     rf"""
     [\ \t]*+(?:
       (?P<box>\[(?P<inside>(?:[^\[\]]++|\[[^\[\]]*+\])*+)\]:?)
     | (?P<level>{_LEVEL})
-    | (?P<letter>[VDIWEFC](?=\ {1,2}(?:[A-Z][A-Z0-9_]+|-)\ ))
+    | (?P<letter>[VDIWEFC](?=\ {1, 2}(?:[A-Z][A-Z0-9_]+|-)\ ))
     | (?P<short>(?<=\d\ )[VDIWEF](?=\ [\w.]))
     | (?P<number>\#?\d+(?:\#\d+:?)?(?=[\ \t\]]))
     | (?P<mark>(?:---?|-|\||,|;|:|=>|--\ :)(?=[\ \t\[]))
@@ -30,17 +32,24 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 # What is in brackets: a level, also behind a module; a program; the class of a thread; or noise.
-_BOX_LEVEL = re.compile(rf"(?:(?P<module>\w{{1,40}}):)?(?P<level>{_UPPER}|[DIWEF])\s*", re.IGNORECASE)
+_BOX_LEVEL = re.compile(
+    rf"(?:(?P<module>\w{{1,40}}):)?(?P<level>{_UPPER}|[DIWEF])\s*", re.IGNORECASE
+)
 _BOX_NAME = re.compile(r"[A-Za-z][\w.$/@-]*+(?:::[\w$.-]{1,80})*+")
 _BOX_CLASS = re.compile(r"(?:.*:)?(?P<name>[A-Za-z][\w$]*)@\d+")
 _THREAD = re.compile(r"(?:[Tt]hread|pool|exec|worker|listener|preinit|nio|conn)\b|-\d++\Z")
 _MAIN = re.compile(r"main|conn\d+|MY-\d+")
 _NOISE = re.compile(r"(?:req|trace|pid|tid|client|id)\b[ =:_-]|(?:[0-9a-f-]{12,}|\d+|UTC|-)?\Z")
+# The number of a message.
+_CODE = re.compile(r"[A-Z]{1,6}-?\d{2,10}[A-Z]?")
 # Words that begin a message with a colon, and name nothing.
-_NO_NAMES = frozenset(
-    ["error", "failed", "failure", "exception", "timeout", "warning", "note", "message", "reason", "cause", "caused", "fatal", "panic", "info", "http", "https", "status", "result", "details", "detail", "hint", "statement", "context", "query"]
+_NO_NAMES = words(
+    "error failed failure exception timeout warning note message reason cause caused fatal panic"
+    " info http https status result details detail hint statement context query"
 )
-_LOGGER = re.compile(r"[a-z_][\w$]*+(?:\.[\w$]++)++|[\w$]++(?:::[\w$]++)++|[A-Z][a-z0-9]++[A-Z]\w*+")
+_LOGGER = re.compile(
+    r"[a-z_][\w$]*+(?:\.[\w$]++)++|[\w$]++(?:::[\w$]++)++|[A-Z][a-z0-9]++[A-Z]\w*+"
+)
 _LAST = re.compile(r"\((?P<name>[a-z][\w]*(?:\.[\w$]+)*\.[A-Z][\w$]*)\)\Z")
 
 
@@ -74,7 +83,7 @@ def read(line: str, start: int) -> Head:
         elif kind == "name":
             said = found["name"]
             unlike = rest >= 0 and level and _LOGGER.fullmatch(said) is None
-            if name or unlike or said.lower() in _NO_NAMES:
+            if name or unlike or said.lower() in _NO_NAMES or _CODE.fullmatch(said):
                 break
             name = said
             rest = -1 if level else rest

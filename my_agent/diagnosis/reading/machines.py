@@ -13,7 +13,9 @@ REST = re.compile(
     re.DOTALL,
 )
 """What follows the date of a line of syslog."""
-_REPEATED = re.compile(r"[ \t]+(?P<host>\S{1,255}) (?P<text>--- last message repeated.*|last message repeated.*)")
+_REPEATED = re.compile(
+    r"[ \t]+(?P<host>\S{1,255}) (?P<text>--- last message repeated.*|last message repeated.*)"
+)
 _PRIORITY = re.compile(r"<(?P<priority>\d{1,3})>")
 _NEW = re.compile(
     r"(?:<(?P<priority>\d{1,3})>)?\d{1,2} (?P<time>\S{1,40}) (?P<host>\S{1,255}) (?P<tag>\S{1,80}) \S{1,128} \S{1,64} "
@@ -35,10 +37,14 @@ _CLUSTER = re.compile(
 _STATES = re.compile(
     r"\d{1,12} (?P<node>\S{1,80}) (?P<name>\S{1,40}) (?P<state>\S{1,60}) (?P<time>\d{10}) -?\d{1,3} (?P<text>.*)"
 )
-_CONSOLE = re.compile(r"\[ {0,8}\d{1,8}\.\d{4,9}\](?:\[ {0,8}[CT]\d{1,8}\])? ?(?P<text>.*)", re.DOTALL)
+_CONSOLE = re.compile(
+    r"\[ {0,8}\d{1,8}\.\d{4,9}\](?:\[ {0,8}[CT]\d{1,8}\])? ?(?P<text>.*)", re.DOTALL
+)
 _SINCE = re.compile(r"\d{1,10}\.\d{3}: (?P<text>\S.*)", re.DOTALL)
 _PIPED = re.compile(r"\|(?P<name>[A-Za-z_]\w{0,80})\|\d+\|(?P<text>.*)")
-_REDIS = re.compile(r"\d{1,10}:[MSCX] (?P<time>[^*#.-]{10,40}(?:\.\d{1,6})?) (?P<mark>[.*#-]) (?P<text>.*)")
+_REDIS = re.compile(
+    r"\d{1,10}:[MSCX] (?P<time>[^*#.-]{10,40}(?:\.\d{1,6})?) (?P<mark>[.*#-]) (?P<text>.*)"
+)
 
 
 def severity(text: str) -> tuple[str, int]:

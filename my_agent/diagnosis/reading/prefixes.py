@@ -7,11 +7,13 @@ from my_agent.diagnosis.reading.record import LEVELS, workload
 
 _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]{0,300}\x07|[=>])")
 # `docker compose logs`, foreman and pm2: `web-1  | `.
-_PIPE = re.compile(r"(?P<name>[A-Za-z0-9][\w./-]{0,120}?)(?P<number>[-_.]\d{1,3})?[ \t]*+\|(?:[ \t]|\Z)")
+_PIPE = re.compile(
+    r"(?P<name>[A-Za-z0-9][\w./-]{0,120}?)(?P<number>[-_.]\d{1,3})?[ \t]*+\|(?:[ \t]|\Z)"
+)
 _POD = re.compile(r"\[?pod/(?P<pod>[\w.-]{1,253})/(?P<container>[\w.-]{1,253})\]?[: ] ?")
 # stern: a pod, a container, and a line that says what it is.
 _STERN = re.compile(
-    r"(?P<pod>[a-z][a-z0-9.-]{1,230}-[a-z0-9]{5}) (?P<container>[a-z][a-z0-9-]{0,62}) [›│]?\s*(?=[\d\[{(<A-Z])"
+    r"(?P<pod>[a-z][a-z0-9.-]{1,230}-[a-z0-9]{5}) (?P<container>[a-z][a-z0-9-]{0,62}) [\u203a\u2502]?\s*(?=[\d\[{(<A-Z])"
 )
 _FILE = re.compile(r"(?P<file>[\w./-]{1,100}\.(?:log|out|err)[\w.:-]{0,60})[ :][ \t]*(?=[\[\d{(])")
 

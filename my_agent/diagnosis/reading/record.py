@@ -96,6 +96,10 @@ class Told:
     unknown: int = 0
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text, of which a list of names is made."""
+    return frozenset(text.split())
+
 
 def clean(text: str) -> str:
     """Return a text without characters that cannot be stored. Its length stays the same."""

@@ -1,8 +1,7 @@
 """Scan: the records of one source, read line by line in one pass."""
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from itertools import islice
 
 import orjson
 
@@ -15,27 +14,21 @@ from my_agent.diagnosis.reading import (
     names,
     series,
     slow,
-    spans,
     stacks,
-    states,
     tables,
-    telemetry,
 )
-from my_agent.diagnosis.reading.record import LONGEST, Line, Point, Record, Told, workload
-from my_agent.diagnosis.reading.shifts import Shifts
+from my_agent.diagnosis.reading.held import Held
+from my_agent.diagnosis.reading.objects import Objects
+from my_agent.diagnosis.reading.record import LONGEST, Line, Record, Told
 from my_agent.diagnosis.reading.spot import Spot
 
 LINES = 1_000_000
 """Lines of a source that are read."""
-CONTINUED = 400
-"""Lines that may belong to one record."""
-RECORD = 4_000
-"""Characters of a record whose end is far; a longer one is shown until its telling line."""
-_TELLING = re.compile(
-    r"(?i:error|fail|fatal|denied|refused|cannot|can't|unable|no space|killed|expired|timed? ?out|panic)"
-)
-_LEAVES, _HALF = 120, 190
 _Block = tables.Table | dumps.Dump | series.Csv | extended.Extended
+_SHOWN = 400
+# What an object of one line has in its text if it is a span or an export.
+_SPECIAL = ('"span', '"traceId"', '"resource')
+_PROMPTS = "$=%#["
 
 
 class Scan:
@@ -48,30 +41,23 @@ class Scan:
 
     Attributes:
         told: What it tells beside its records.
-        shifts: Its metrics.
-        calls: The spans in it.
+        objects: The metrics and spans in it.
     """
 
     def __init__(self, text: str, name: str, given: int) -> None:
         self.told = Told()
-        self.shifts = Shifts()
-        self.calls = spans.Calls()
+        self.objects = Objects(names.component(name), given)
         self._text = text
         self._given = given
-        self._component = names.component(name)
         self._subject = ""
         self._block: _Block | None = None
-        self._pending: Record | None = None
-        self._first = self._cause = ""
-        self._cause_end = 0
-        self._indent = self._continued = 0
-        self._is_cause = False
-        self._blank = True
-        self._is_empty = True
+        self._held = Held()
+        self._blank = self._is_empty = True
         self._when: int | None = None
         self._latest: int | None = None
-        self._number = 0
-        self._next = 0
+        self._number = self._next = 0
+        # The last line of the text of Prometheus.
+        self._sampled = -1
 
     def records(self) -> Iterator[Record]:
         """Yield the records in their order."""
@@ -79,7 +65,7 @@ class Scan:
             yield from found
 
     def steps(self) -> Iterator[tuple[int, str, list[Record]]]:
-        """Yield for each line, or document of several, its end, its form and the records that are whole.
+        """Yield for each line, or document of several, its end, its form and the whole records.
 
         The form of an empty line, and of what is not known, is empty.
         """
@@ -92,21 +78,25 @@ class Scan:
             self._number += 1
             if self._number > LINES:
                 self.told.unread = text.count("\n", start, size) + (not text.endswith("\n"))
-                self.told.lines = self._number - 1 + self.told.unread
+                self._number += self.told.unread - 1
                 break
-            found = list(self._line(start, end))
+            found = self._line(start, end)
             yield self._next, "" if self._is_empty else self._form(found), found
-        else:
-            self.told.lines = self._number
-        yield size, "", list(self._flush())
+        self.told.lines = self._number
+        yield size, "", list(self._held.release())
 
     def _form(self, found: list[Record]) -> str:
         if self._block is not None:
             return self._block.form
-        known = self._pending or (found[-1] if found else None)
+        known = self._held.record or (found[-1] if found else None)
         return "" if known is None or known.form == "text" else known.form
 
-    def _line(self, start: int, end: int) -> Iterator[Record]:
+    @property
+    def _component(self) -> str:
+        return self.objects.component
+
+    def _line(self, start: int, end: int) -> list[Record]:
+        """Return the records that are whole after a line."""
         raw = self._text[start : min(end, start + LONGEST)]
         said = formats.shorten(raw)
         self._is_empty = not said
@@ -114,25 +104,25 @@ class Scan:
             self._blank = True
             if isinstance(self._block, tables.Table):
                 self._block = None
-            return
+            return []
         blank, self._blank = self._blank, False
-        if self._text[end - 1 : end] == "\r" and end > start:
+        if end > start and self._text[end - 1] == "\r":
             end -= 1
         spot = Spot(start, end, self._number, self._given, self._latest)
         if self._block is not None:
             found = self._of_block(raw, said, spot)
             if found is not None:
-                yield from found
-                return
+                return found
             self._block = None
-        if self._continues(raw, said, blank, end):
-            return
+        if self._held.take(raw, said, end, after_blank=blank):
+            if self._held.record is not None and self._held.record.form == "text":
+                self.told.unknown += 1
+            return []
         found = self._opened(raw, said, spot)
-        if found is not None:
-            yield from found
-            return
-        yield from self._flush()
-        self._begin(raw, said, spot)
+        if found is None:
+            found = list(self._held.release())
+            self._begin(raw, said, spot)
+        return found
 
     # A line in a table, a dump or a file of metrics.
 
@@ -143,8 +133,6 @@ class Scan:
             return self._csv_row(block, said, spot)
         if isinstance(block, extended.Extended):
             line = block.line(said)
-            if line is not None:
-                self._seen(line.when)
             return None if line is None else [self._record(line, spot)]
         if block is None or said[:2] in ("$ ", "=="):
             return None
@@ -167,138 +155,114 @@ class Scan:
         if row is None:
             return None
         cells, when = row
-        if block.has_spans:
-            return [self._span(block.row(cells), spot)]
-        line = block.said(cells)
         self._seen(when)
-        if line is None:
-            if when is not None:
-                for point in block.points(cells, when, spot):
-                    self.shifts.add(point)
-            return []
-        record = self._record(line, spot)
-        record.when = record.when or when
-        return [record]
-
-    # A line that belongs to the record before it.
-
-    def _continues(self, raw: str, said: str, blank: bool, end: int) -> bool:
-        pending = self._pending
-        if pending is None or self._continued >= CONTINUED:
-            return False
-        indent = len(raw) - len(raw.lstrip(" \t"))
-        deeper = indent > self._indent and not blank
-        if pending.form == "text" and stacks.begins(said):
-            return False
-        if not deeper and not stacks.continues(said, pending.form) and not slow.continues(said, pending.form):
-            return False
-        if said[0] == "{" and not deeper:
-            return False
-        self._continued += 1
-        pending.end = end
-        if pending.form == "text":
-            self.told.unknown += 1
-        self._learn(said, end)
-        return True
-
-    def _learn(self, said: str, end: int) -> None:
-        """Keep the line of a record that says most: the last cause, or what the exception is."""
-        pending = self._pending
-        if pending is None:
-            return
-        if pending.form == slow.FORM:
-            self._cause = said if slow.is_statement(said) else self._cause
-            self._cause_end = end
-            return
-        if pending.form in ("trace", "text", "node-trace"):
-            pending.form = stacks.language(said) or pending.form
-        cause = stacks.is_cause(said)
-        better = cause or (stacks.says(said) and not self._is_cause)
-        weaker = not self._cause and _TELLING.search(said[:400]) is not None and not said.startswith(("at ", "File "))
-        if better or weaker:
-            self._cause, self._cause_end, self._is_cause = said, end, cause or self._is_cause
+        if block.has_spans:
+            return [self.objects.span(block.row(cells), spot)]
+        line = block.said(cells)
+        if line is not None:
+            return [self._record(line._replace(when=line.when or when), spot)]
+        if when is not None:
+            for point in block.points(cells, when, spot):
+                self.objects.shifts.add(point)
+        return []
 
     # A line that begins something.
 
     def _opened(self, raw: str, said: str, spot: Spot) -> list[Record] | None:
-        """Return the records of a line that begins a section, a table, a dump or a document."""
-        first = said[0]
-        if said.startswith(("#Fields:", "#fields\t")):
+        """Return the records of a line that begins a section, a table, a dump or a document.
+
+        None: it begins nothing, or a trace.
+        """
+        if said.startswith(extended.HEADERS):
             self._block = extended.Extended(said, self._component, self._given)
-            return [*self._flush(), spot.record("w3c", self._component, "", said[:2_000], stance="neutral", name="header")]
-        if first in "$=%#[" or "@" in said[:60]:
+            return self._beside(spot, "w3c", said)
+        first = said[0]
+        if first in _PROMPTS or "@" in said[:60]:
             section = self._section(said, spot)
             if section is not None:
                 return section
-        if first in "{[" and (found := self._json(said, spot)) is not None:
+        if first in "{[" and (found := self._json(raw, said, spot)) is not None:
             return found
-        if first == "{" and len(said) > 1:
-            return None
         if stacks.begins(said):
             return None
-        line = slow.read(said, self._given) if first == "#" else formats.parse(said, self._given)
+        line = None
+        if first == "#":
+            line = slow.read(said, self._given)
+        elif first != "{":
+            line = formats.parse(said, self._given)
         if line is not None:
-            return [*self._flush(), *self._keep(line, raw, spot)]
+            return self._keep(line, raw, spot)
         return self._block_of(raw, said, spot)
 
     def _section(self, said: str, spot: Spot) -> list[Record] | None:
-        file = names.FILE.fullmatch(said)
-        prompt = None if file else names.PROMPT.match(said[:1_000])
-        if file is None and prompt is None:
+        name = names.section(said)
+        if name is None:
             return None
-        before = list(self._flush())
-        name = file["name"].strip() if file else prompt["command"] if prompt else ""
-        self._component = names.component(name)
+        before = list(self._held.release())
+        self.objects.component = names.component(name)
         self._subject = ""
         self._when = None
         self._blank = True
-        return [*before, spot.record("command", self._component, "", said[:2_000], stance="neutral", name=said[:200])]
+        record = spot.record("command", self._component, "", said[:2_000], stance="neutral")
+        record.name = said[:200]
+        return [*before, record]
 
     def _keep(self, line: Line, raw: str, spot: Spot) -> list[Record]:
-        """Make a line the record that the next lines may belong to."""
-        record = self._record(line, spot)
-        self._seen(record.when)
-        self._hold(record, raw)
-        return []
+        """Hold a line, since the next ones may belong to it. Return the record before it."""
+        before = list(self._held.release())
+        self._held.begin(self._record(line, spot), raw)
+        return before
 
     def _block_of(self, raw: str, said: str, spot: Spot) -> list[Record] | None:
         following = self._following()
-        if series.is_sample(said) and (said[0] == "#" or series.is_sample(following.strip())):
+        sure = said[0] == "#" or self._sampled == spot.line - 1
+        if series.is_sample(said) and (sure or series.is_sample(following.strip())):
             return self._sample(said, spot)
         table = series.csv_header(raw, following, self._component, self._given)
         if table is not None:
             self._block = table
-            return [*self._flush(), spot.record("csv", self._component, "", said, stance="neutral", name="header")]
+            return self._beside(spot, "csv", said)
         kind = tables.header(raw)
         if kind and following.strip():
-            self._block = tables.Table(kind, raw, self._subject or self._component, self._given)
-            form = "kubectl-events" if kind == "events" else kind
-            return [*self._flush(), spot.record(form, self._component, "", " ".join(said.split()), stance="neutral", name="header")]
+            subject = self._subject or self._component
+            self._block = opened = tables.Table(kind, raw, subject, self._given)
+            return self._beside(spot, opened.form, said)
         row = tables.pod(raw, spot)
         if row is not None:
-            return [*self._flush(), row]
+            return [*self._held.release(), row]
+        return self._dump(raw, said, following, spot)
+
+    def _dump(self, raw: str, said: str, following: str, spot: Spot) -> list[Record] | None:
         form = dumps.begins(raw if raw[:1].isspace() else said, following)
-        if form:
-            self._block = dump = dumps.Dump(form, self._subject or self._component, self._given)
-            record = dump.take(raw, spot)
-            if record is not None:
-                self._subject = dump.subject
-                return [*self._flush(), record]
-            self._block = None
-        return None
+        if not form:
+            return None
+        dump = dumps.Dump(form, self._subject or self._component, self._given)
+        record = dump.take(raw, spot)
+        if record is None:
+            return None
+        self._block = dump
+        self._subject = dump.subject
+        return [*self._held.release(), record]
+
+    def _beside(self, spot: Spot, form: str, said: str) -> list[Record]:
+        """Return the record of a header."""
+        shown = " ".join(said[:2_000].split())
+        header = spot.record(form, self._component, "", shown, stance="neutral", name="header")
+        return [*self._held.release(), header]
 
     def _sample(self, said: str, spot: Spot) -> list[Record] | None:
         found = series.sample(said, spot)
         if found is None:
             return None
         record, point = found
+        self._sampled = spot.line
         record.component = record.component or self._component
         if point is not None:
-            self.shifts.add(point)
-        return [*self._flush(), record]
+            self.objects.shifts.add(point)
+        return [*self._held.release(), record]
 
     def _following(self) -> str:
-        """Return the next line that is not empty."""
+        """Return the next line that is not empty, of the next three."""
         place = self._next
         for _ in range(3):
             end = self._text.find("\n", place)
@@ -308,122 +272,61 @@ class Scan:
             place = end + 1
         return ""
 
-    # Documents and spans of JSON.
+    # Objects and documents of JSON.
 
-    def _json(self, said: str, spot: Spot) -> list[Record] | None:
-        if said[0] == "{" and said[-1] == "}" and not documents.holds_list(said):
-            special = '"span' in said or '"traceId"' in said or '"resource' in said[:200]
-            return self._object(said, spot) if special else self._plain_object(said, spot)
+    def _json(self, raw: str, said: str, spot: Spot) -> list[Record] | None:
+        if said[0] == "{" and said[-1] == "}":
+            if any(each in said for each in _SPECIAL) and (found := self._special(said, spot)):
+                return [*self._held.release(), *found]
+            line = fields.json(said, self._given)
+            many = documents.holds_list(said)
+            if line is not None and (not many or (line.when is not None and line.level)):
+                return self._keep(line, raw, spot)
+            if not many:
+                return None
         if said[0] == "[" and said[1:].lstrip()[:1] not in ("{", "") and len(said) > 1:
             return None
-        place = self._text.find(said[0], spot.start)
-        return self._document(place, spot)
+        return self._document(self._text.find(said[0], spot.start), spot)
 
-    def _plain_object(self, said: str, spot: Spot) -> list[Record] | None:
-        line = fields.json(said, self._given)
-        if line is None:
-            return None
-        before = list(self._flush())
-        self._keep(line, said, spot)
-        return before
-
-    def _object(self, said: str, spot: Spot) -> list[Record] | None:
+    def _special(self, said: str, spot: Spot) -> list[Record] | None:
         try:
             found = orjson.loads(said)
         except ValueError:
             return None
-        if not isinstance(found, dict):
-            return None
-        if telemetry.is_export(found):
-            return [*self._flush(), *(self._element(found, spot, True) or [])]
-        if not spans.is_span(found):
-            return self._plain_object(said, spot)
-        return [*self._flush(), self._span(found, spot)]
+        return self.objects.special(found, spot) if isinstance(found, dict) else None
 
-    def _span(self, found: Mapping[str, Any], spot: Spot) -> Record:
-        line = self.calls.add(found, self._given)
-        self._seen(line.when)
-        took = spans.duration(found)
-        if took is not None and line.when is not None:
-            name = line.text.partition(" ")[0]
-            component = workload(line.component) or self._component
-            self.shifts.add(Point(spot.start, spot.end, spot.line, line.when, component, f"{name} ms", took))
-        return self._record(line, spot)
-
-    def _document(self, place: int, spot: Spot) -> list[Record] | None:
+    def _document(self, start: int, spot: Spot) -> list[Record] | None:
         """Read a document of JSON; None: it is damaged, or no list of events."""
         found: list[Record] = []
-        reader = documents.elements(self._text, place)
-        at, line = place, spot.line
-        end, objects = place, 0
+        beside: list[Record] = []
+        at, line, end, known = start, spot.line, start, False
         try:
-            while True:
-                element = next(reader)
+            for element in documents.elements(self._text, start):
                 line += self._text.count("\n", at, element.start)
-                at = element.start
-                here = Spot(element.start, element.end, line, self._given, self._latest)
+                at, end = element.start, element.end
+                long = "\n" in self._text[at : min(end, at + LONGEST)]
+                here = Spot(at, end, line, self._given, self._latest, long)
                 if element.is_beside:
-                    found += self._leaves(element.value, here)
+                    beside += self.objects.leaves(element.value, here)
                     continue
-                records = self._element(element.value, here, objects > 0)
+                records = self.objects.element(element.value, here, known=known)
                 if records is None:
                     return None
-                objects += 1
+                known = True
                 found += records
-                end = element.end
-        except StopIteration as stop:
-            end = int(stop.value)
         except (ValueError, RecursionError):
             # What was read of it is right; the rest is read line by line.
             pass
-        if not objects:
+        else:
+            end = documents.close(self._text, end)
+        if not known:
             return None
+        for record in islice(found, 1):
+            self._seen(record.when)
         self._number += self._text.count("\n", spot.start, end)
         rest = self._text.find("\n", end)
         self._next = len(self._text) if rest < 0 else rest + 1
-        return [*self._flush(), *found]
-
-    def _element(self, value: dict[str, object], spot: Spot, known: bool) -> list[Record] | None:
-        """Return the records of an object of a document; None: it is better read line by line."""
-        if spans.is_span(value):
-            return [self._span(value, spot)]
-        if telemetry.is_export(value):
-            for span in telemetry.spans(value):
-                self.calls.add(span, self._given)
-            return [self._record(each, spot) for each in telemetry.lines(value, self._given)] or self._leaves(value, spot)
-        if isinstance(value.get("metric"), dict) and ("values" in value or "value" in value):
-            return self._series(value, spot)
-        line = fields.object_line(value, self._given)
-        if line is not None and (line.when is not None or line.level):
-            self._seen(line.when)
-            return [self._record(line, spot)]
-        if not known and "\n" in self._text[spot.start : spot.end]:
-            return None
-        return [self._record(line, spot)] if line is not None and not known else self._leaves(value, spot)
-
-    def _series(self, value: dict[str, object], spot: Spot) -> list[Record]:
-        for point in series.matrix(value, spot):
-            self.shifts.add(point)
-        return []
-
-    def _leaves(self, value: dict[str, object], spot: Spot) -> list[Record]:
-        found: list[Record] = []
-        name = value.get("metadata")
-        subject = workload(str(name.get("name", ""))) if isinstance(name, dict) else ""
-        waiting: list[tuple[str, object]] = list(value.items())
-        while waiting and len(found) < _LEAVES:
-            path, inside = waiting.pop(0)
-            if isinstance(inside, dict):
-                waiting += [(f"{path}.{key}", each) for key, each in list(inside.items())[:100]]
-            elif isinstance(inside, list):
-                waiting += [(path, each) for each in inside[:20]]
-            elif inside is not None:
-                key = path.rpartition(".")[2]
-                said = str(inside).lower() if isinstance(inside, bool) else str(inside)
-                stance = states.value(key, said) or ("" if states.is_telling(key) and " " in said else "neutral")
-                named = "" if not stance else f"{path} {stance}"
-                found.append(spot.record("json", subject or self._component, "", f"{path}: {said}"[:2_000], stance=stance, name=named))
-        return found
+        return [*self._held.release(), *found, *beside]
 
     # Records.
 
@@ -432,39 +335,14 @@ class Scan:
         form = stacks.opens(said)
         if not form:
             self.told.unknown += 1
-        record = spot.record(form or "text", self._component, "error" if form else "", said, when=self._when)
-        self._hold(record, raw)
-        if form:
-            self._is_cause = False
-
-    def _hold(self, record: Record, raw: str) -> None:
-        self._pending = record
-        self._first, self._cause = record.text, ""
-        self._cause_end = record.end
-        self._is_cause = False
-        self._indent = len(raw) - len(raw.lstrip(" \t"))
-        self._continued = 0
-
-    def _flush(self) -> Iterator[Record]:
-        record, self._pending = self._pending, None
-        if record is None:
-            return
-        if record.end - record.start > RECORD:
-            record.end = self._cause_end
-        if self._cause and self._cause not in self._first:
-            opens = self._first.startswith(("Traceback (", "goroutine ", "Stack trace"))
-            first = "" if opens else f"{self._first[:_HALF]}\n"
-            record.text = f"{first}{self._cause[: 2 * _HALF - len(first)]}"
-        yield record
+        level = "error" if form else ""
+        record = spot.record(form or "text", self._component, level, said, when=self._when)
+        self._held.begin(record, raw)
 
     def _record(self, line: Line, spot: Spot) -> Record:
-        component = line.component
-        if line.by_logger or not component:
-            component = self._component or component
-        return spot.record(line.form, workload(component), line.level, line.text or self._shown(spot), when=line.when)
-
-    def _shown(self, spot: Spot) -> str:
-        return self._text[spot.start : min(spot.end, spot.start + 400)].strip()
+        self._seen(line.when)
+        shown = self._text[spot.start : min(spot.end, spot.start + _SHOWN)].strip()
+        return self.objects.record(line, spot, shown)
 
     def _seen(self, when: int | None) -> None:
         if when is not None:

@@ -5,20 +5,34 @@ import re
 from collections.abc import Iterator
 
 from my_agent.diagnosis.reading import dates, fields, states
-from my_agent.diagnosis.reading.record import Line, Point, Record, workload
+from my_agent.diagnosis.reading.record import Line, Point, Record, words, workload
 from my_agent.diagnosis.reading.spot import Spot
 
-_DATE_NAMES = frozenset(
-    ["timestamp", "time", "ts", "date", "datetime", "@timestamp", "_time", "start_time", "starttime", "created_at", "eventtime", "time_utc"]
+_DATE_NAMES = words(
+    "timestamp time ts date datetime @timestamp _time start_time starttime created_at eventtime time_utc"
 )
-_TEXT_NAMES = frozenset(["message", "msg", "level", "severity", "log", "text", "content", "description", "event", "status_message"])
+_TEXT_NAMES = words("message msg level severity log text content description event status_message")
 _SAMPLE = re.compile(
     r"(?P<name>[A-Za-z_:][\w:]{0,200})(?:\{(?P<labels>(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+)\})?\s+"
     r"(?P<value>[+-]?(?:\d[\d.]{0,40}(?:[eE][+-]?\d{1,4})?|Inf|NaN))(?:\s+(?P<time>\d{10,13}))?\s*\Z"
 )
 _COMMENT = re.compile(r"# (?:HELP|TYPE|UNIT|EOF)\b")
 _LABEL = re.compile(r'([A-Za-z_]\w{0,80})="((?:[^"\\]++|\\.)*+)"')
-_OWNERS = ("service", "service_name", "podname", "microservice", "app", "deployment", "container", "pod", "job", "instance", "node", "host", "name")
+_OWNERS = (
+    "service",
+    "service_name",
+    "podname",
+    "microservice",
+    "app",
+    "deployment",
+    "container",
+    "pod",
+    "job",
+    "instance",
+    "node",
+    "host",
+    "name",
+)
 # The first cells of headers that stand above each other.
 _LEVELS_OF_COLUMNS = frozenset(("microservice", "metric", "statistic", "unix_timestamp", "level_0"))
 _HEADERS = 4
@@ -62,7 +76,9 @@ class Csv:
         """Return the time of a row, from the first column that has one."""
         for column in self._times:
             if column < len(cells):
-                when = dates.parse(cells[column], self._given) or _number_time(cells[column], self._given)
+                when = dates.parse(cells[column], self._given) or _number_time(
+                    cells[column], self._given
+                )
                 if when is not None:
                     return when
         return None
@@ -91,7 +107,10 @@ class Csv:
         self._names.append(cells)
         # The name of the kind of statistic is no part of the metric.
         metrics = next((each for each in self._names if each[0].strip().lower() == "metric"), cells)
-        named = [f"{one}.{two}" if two.strip() else one for one, two in zip(self._own, metrics, strict=True)]
+        named = [
+            f"{one}.{two}" if two.strip() else one
+            for one, two in zip(self._own, metrics, strict=True)
+        ]
         self._columns = [self._own[0], *named[1:]]
         return True
 
@@ -132,7 +151,11 @@ def csv_header(line: str, following: str, name: str, given: int) -> Csv | None:
     found = table.line(following.strip()[: _COLUMNS * 40])
     if found is None or len(found[0]) != len(header):
         return None
-    return table if found[1] is not None or {"message", "msg"} & set(header) or table.has_spans else None
+    return (
+        table
+        if found[1] is not None or {"message", "msg"} & set(header) or table.has_spans
+        else None
+    )
 
 
 def _cells(line: str, mark: str) -> list[str]:
@@ -151,7 +174,15 @@ def _number_time(cell: str, given: int) -> int | None:
 
 def _point(spot: Spot, when: int, component: str, metric: str, cell: str) -> Iterator[Point]:
     if (value := _number(cell)) is not None:
-        yield Point(spot.start, spot.end, spot.line, when, workload(component.strip())[:200], metric.strip()[:200], value)
+        yield Point(
+            spot.start,
+            spot.end,
+            spot.line,
+            when,
+            workload(component.strip())[:200],
+            metric.strip()[:200],
+            value,
+        )
 
 
 def _number(text: str) -> float | None:
@@ -175,7 +206,11 @@ def sample(line: str, spot: Spot) -> tuple[Record, Point | None] | None:
     None: it is no such line.
     """
     if line.startswith("#"):
-        return (spot.record("prometheus", "", "", line, stance="neutral", name="#"), None) if _COMMENT.match(line) else None
+        return (
+            (spot.record("prometheus", "", "", line, stance="neutral", name="#"), None)
+            if _COMMENT.match(line)
+            else None
+        )
     found = _SAMPLE.match(line[:4_000])
     if found is None:
         return None
@@ -185,7 +220,9 @@ def sample(line: str, spot: Spot) -> tuple[Record, Point | None] | None:
     stance = states.metric(found["name"], value) if value is not None else None
     when = dates.parse(found["time"], spot.given) if found["time"] else None
     name = f"{found['name']} {stance or ''}"
-    record = spot.record("prometheus", owner, "", line, stance=stance or "neutral", name=name, when=when)
+    record = spot.record(
+        "prometheus", owner, "", line, stance=stance or "neutral", name=name, when=when
+    )
     if when is None or value is None:
         return record, None
     return record, Point(spot.start, spot.end, spot.line, when, owner, found["name"], value)
@@ -194,7 +231,9 @@ def sample(line: str, spot: Spot) -> tuple[Record, Point | None] | None:
 def matrix(found: dict[str, object], spot: Spot) -> Iterator[Point]:
     """Yield the values of a series in an answer of Prometheus."""
     labels = found.get("metric")
-    named = {str(key): str(each) for key, each in labels.items()} if isinstance(labels, dict) else {}
+    named = (
+        {str(key): str(each) for key, each in labels.items()} if isinstance(labels, dict) else {}
+    )
     owner = next((named[each] for each in _OWNERS if named.get(each)), "")
     metric = named.get("__name__", "value")
     values = found.get("values")
@@ -203,5 +242,8 @@ def matrix(found: dict[str, object], spot: Spot) -> Iterator[Point]:
         if not isinstance(pair, list) or len(pair) != len(_KEYS):
             continue
         moment = pair[0]
-        if isinstance(moment, int | float) and (when := dates.number(moment, spot.given)) is not None:
+        if (
+            isinstance(moment, int | float)
+            and (when := dates.number(moment, spot.given)) is not None
+        ):
             yield from _point(spot, when, owner, metric, str(pair[1]))

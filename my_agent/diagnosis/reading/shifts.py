@@ -1,6 +1,7 @@
 """Shifts: metrics that change from their usual value to another one that stays."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
 from my_agent.diagnosis.reading.record import Point
@@ -110,6 +111,5 @@ def _shift(component: str, metric: str, parts: list[_Part]) -> Shift | None:
 
 
 def _only_grows(values: list[float]) -> bool:
-    pairs = list(zip(values, values[1:], strict=False))
-    steps = [after - before for before, after in pairs]
+    steps = [after - before for before, after in pairwise(values)]
     return all(each >= 0 for each in steps) and sum(each > 0 for each in steps) > 0.8 * len(steps)

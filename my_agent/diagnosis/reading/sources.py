@@ -18,7 +18,9 @@ _ENDS = re.compile(r"^[ \t]{0,3}(?P<mark>`{3,200}|~{3,200})[ \t]{0,200}$", re.MU
 _SUFFIX = re.compile(r"(?:\.(?:log|txt|csv|json|jsonl|out|err)){1,5}\Z", re.IGNORECASE)
 _METRICS = frozenset(("csv", "prometheus"))
 # Forms that a sentence may look like by chance.
-_DOUBTFUL = frozenset(("yaml", "kubectl-describe", "bare", "prefixed", "dated", "table", "trace", "conditions"))
+_DOUBTFUL = frozenset(
+    ("yaml", "kubectl-describe", "bare", "prefixed", "dated", "table", "trace", "conditions")
+)
 # What a program says when it fails: `curl: (7) Failed to connect`.
 _PROGRAM = re.compile(
     r"[\w./-]{1,60}: (?:\(\d+\) |[\w./-]{1,80}: )?.{0,200}(?i:fail|error|denied|refused|not found|cannot|unable|timed? ?out|no such)"
@@ -246,7 +248,8 @@ class _Paste:
         said = line.text.strip()
         if not _is_prose(said) or len(said) > _SENTENCE:
             return False
-        return (len(part) < _MANY and not line.form) or _PERSON.search(said[:300]) is not None
+        few = len(part) < _MANY and not line.form and not self._name
+        return few or _PERSON.search(said[:300]) is not None
 
     def _keep_doubts(self, part: list[_Line]) -> None:
         """Keep what a program may have said as evidence, too."""

@@ -12,7 +12,15 @@ CALLS = 2_000
 _DIGITS = 16
 _IDS = ("span_id", "spanId", "spanID", "spanid", "id")
 _PARENTS = ("parent_id", "parent_span_id", "parentSpanId", "parentId", "parentSpanID", "parentid")
-_NAMES = ("service", "service_name", "serviceName", "service.name", "servicename", "podname", "processID")
+_NAMES = (
+    "service",
+    "service_name",
+    "serviceName",
+    "service.name",
+    "servicename",
+    "podname",
+    "processID",
+)
 _STARTS = (
     *("start", "start_time", "timestamp", "startTime", "startTimeUnixNano", "startTimeMillis"),
     *("starttime", "starttimeunixnano", "starttimemillis"),
@@ -48,13 +56,13 @@ class Calls:
         status = _status(found)
         failed = status.lower() in _BAD or status.startswith("5")
         when = _when(found, given)
-        return Line("span", when, component, "error" if failed else "info", f"{name} {status}".strip())
+        return Line(
+            "span", when, component, "error" if failed else "info", f"{name} {status}".strip()
+        )
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of a caller and what it calls, each once."""
-        found = {
-            (self._components.get(parent, ""), called): None for parent, called in self._open
-        }
+        found = {(self._components.get(parent, ""), called): None for parent, called in self._open}
         return [(one, two) for one, two in found if one and two and one != two][:CALLS]
 
 
@@ -85,13 +93,25 @@ def _component(found: Mapping[str, Any]) -> str:
 def _parent(found: Mapping[str, Any]) -> str:
     parent = _of(found, *_PARENTS)
     references = found.get("references")
-    if not parent and isinstance(references, list) and references and isinstance(references[0], dict):
+    if (
+        not parent
+        and isinstance(references, list)
+        and references
+        and isinstance(references[0], dict)
+    ):
         parent = _of(references[0], "spanID", "spanId")
     return parent
 
 
 def _status(found: Mapping[str, Any]) -> str:
-    status = next((found[each] for each in ("status", "status_code", "statusCode", "error") if found.get(each)), "")
+    status = next(
+        (
+            found[each]
+            for each in ("status", "status_code", "statusCode", "error")
+            if found.get(each)
+        ),
+        "",
+    )
     if isinstance(status, dict):
         status = status.get("code", status.get("status_code", ""))
     tags = found.get("tags")

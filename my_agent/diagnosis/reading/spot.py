@@ -19,6 +19,7 @@ class Spot:
         line: Its number, from 1.
         given: When the source was given, in microseconds since 1970.
         latest: The latest time that was read in the source, or None.
+        is_long: Whether it is more than one line.
     """
 
     start: int
@@ -26,6 +27,7 @@ class Spot:
     line: int
     given: int
     latest: int | None = None
+    is_long: bool = False
 
     def record(
         self, form: str, component: str, level: str, text: str, *, stance: str = "",

@@ -3,7 +3,7 @@
 import re
 
 from my_agent.diagnosis.reading import dates, states
-from my_agent.diagnosis.reading.record import Record, workload
+from my_agent.diagnosis.reading.record import Record, words, workload
 from my_agent.diagnosis.reading.spot import Spot
 from my_agent.diagnosis.reading.summary import Stance
 
@@ -28,13 +28,26 @@ _KNOWN = (
 )
 _RULE = re.compile(r"[\s|+=:-]+")
 _TIMES = re.compile(r"\(x(\d{1,9}) over ")
-_NAMES = ("name", "names", "node", "pod", "object", "unit", "command", "mounted on", "container id", "application", "host")
+_NAMES = (
+    "name",
+    "names",
+    "node",
+    "pod",
+    "object",
+    "unit",
+    "command",
+    "mounted on",
+    "container id",
+    "application",
+    "host",
+)
 _POD = re.compile(
     r"(?:(?P<space>[a-z0-9-]{1,63})\s+)?(?P<name>(?:pod/)?[a-z0-9][a-z0-9.-]{1,250})\s+(?P<ready>\d{1,3}/\d{1,3})\s+"
     r"(?P<status>[A-Z][\w:]{2,40})\s+(?P<restarts>\d{1,6})(?:\s|\Z)"
 )
-_SOCKETS = frozenset(
-    ["ESTABLISHED", "ESTAB", "LISTEN", "LISTENING", "TIME_WAIT", "TIME-WAIT", "CLOSE_WAIT", "CLOSE-WAIT", "SYN_SENT", "SYN-SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "FIN-WAIT-1", "FIN-WAIT-2", "LAST_ACK", "LAST-ACK", "CLOSING", "UNCONN", "CONNECTED"]
+_SOCKETS = words(
+    "ESTABLISHED ESTAB LISTEN LISTENING TIME_WAIT TIME-WAIT CLOSE_WAIT CLOSE-WAIT SYN_SENT SYN-SENT SYN_RECV"
+    " FIN_WAIT1 FIN_WAIT2 FIN-WAIT-1 FIN-WAIT-2 LAST_ACK LAST-ACK CLOSING UNCONN CONNECTED"
 )
 _FEWEST = 4
 _WIDEST = 2_000
@@ -55,10 +68,16 @@ class Table:
         self._indent = len(header) - len(header.lstrip())
         spread = kind in ("df", "top", "disks", "netstat", "vmstat")
         self._spread = spread or not _COLUMNS.search(header.strip())
-        said = header.strip().replace("Mounted on", "Mounted_on").replace("Local Address", "Local_Address")
+        said = (
+            header.strip()
+            .replace("Mounted on", "Mounted_on")
+            .replace("Local Address", "Local_Address")
+        )
         said = said.replace("Foreign Address", "Foreign_Address") if spread else header.strip()
         cells = said.split() if self._spread else _COLUMNS.split(said)
-        self.columns = [each.replace("_", " ").lower() if spread else each.lower() for each in cells]
+        self.columns = [
+            each.replace("_", " ").lower() if spread else each.lower() for each in cells
+        ]
         if kind == "free":
             self.columns = ["name", *header.split()]
 
@@ -85,7 +104,9 @@ class Table:
     @property
     def form(self) -> str:
         """The form of its records."""
-        return {"events": "kubectl-events", "conditions": "kubectl-describe"}.get(self.kind, self.kind)
+        return {"events": "kubectl-events", "conditions": "kubectl-describe"}.get(
+            self.kind, self.kind
+        )
 
     @property
     def _is_counted(self) -> bool:
@@ -98,7 +119,14 @@ class Table:
         if self.kind == "netstat" and len(cells) < _FEWEST:
             return None
         state = next((each for each in cells if each in _SOCKETS), "")
-        return spot.record(self.kind, "", "", " ".join(cells), stance="neutral", name=f"{cells[0][:4]} {state}" if state else "row")
+        return spot.record(
+            self.kind,
+            "",
+            "",
+            " ".join(cells),
+            stance="neutral",
+            name=f"{cells[0][:4]} {state}" if state else "row",
+        )
 
     def _cells(self, said: str) -> list[str]:
         if self._spread or self.kind == "free":
@@ -129,17 +157,26 @@ class Table:
         stance = states.value(cells[0], cells[1]) or "neutral"
         text = " ".join(cells)
         when = next((w for c in cells[2:] if (w := dates.parse(c, self._given)) is not None), None)
-        return spot.record("kubectl-describe", self._subject, "", text, stance=stance, name=cells[0], when=when)
+        return spot.record(
+            "kubectl-describe", self._subject, "", text, stance=stance, name=cells[0], when=when
+        )
 
     def _row(self, row: dict[str, str], said: str, spot: Spot) -> Record:
         component = next((row[each] for each in _NAMES if row.get(each)), self._subject)
-        component = workload(component.rpartition("/")[2] if "/" in component and self.kind == "table" else component)
+        component = workload(
+            component.rpartition("/")[2] if "/" in component and self.kind == "table" else component
+        )
         stance = self._starved(row) if self.kind == "free" else _stance(row)
         shown = " ".join(said.split())
-        return spot.record(self.form, component, "", shown, stance=stance, name=f"{component} {stance}")
+        return spot.record(
+            self.form, component, "", shown, stance=stance, name=f"{component} {stance}"
+        )
 
     def _starved(self, row: dict[str, str]) -> Stance:
-        total, left = _amount(row.get("total", "")), _amount(row.get("available", row.get("free", "")))
+        total, left = (
+            _amount(row.get("total", "")),
+            _amount(row.get("available", row.get("free", ""))),
+        )
         if total and left is not None and row.get("name", "").startswith("Mem"):
             return "trouble" if left / total < _STARVED else "fine"
         return "neutral"
@@ -166,7 +203,9 @@ def pod(line: str, spot: Spot) -> Record | None:
         return None
     row = {each: found[each] for each in ("ready", "status", "restarts")}
     component = workload(found["name"].removeprefix("pod/"))
-    return spot.record("table", component, "", " ".join(line.split()), stance=_stance(row), name=component)
+    return spot.record(
+        "table", component, "", " ".join(line.split()), stance=_stance(row), name=component
+    )
 
 
 def _stance(row: dict[str, str]) -> Stance:
@@ -176,7 +215,10 @@ def _stance(row: dict[str, str]) -> Stance:
     found = {states.value(key, said) for key, said in row.items()}
     if "trouble" in found:
         return "trouble"
-    if row.get("available") == "0" and row.get("desired", row.get("ready", "0")) not in ("0", "0/0"):
+    if row.get("available") == "0" and row.get("desired", row.get("ready", "0")) not in (
+        "0",
+        "0/0",
+    ):
         return "trouble"
     return "fine" if "fine" in found else "neutral"
 

@@ -13,7 +13,9 @@ _ERROR, _WARNING = 17, 13
 
 def is_export(found: Mapping[str, Any]) -> bool:
     """Return whether an object is an export of logs or spans."""
-    return isinstance(found.get("resourceLogs"), list) or isinstance(found.get("resourceSpans"), list)
+    return isinstance(found.get("resourceLogs"), list) or isinstance(
+        found.get("resourceSpans"), list
+    )
 
 
 def lines(found: Mapping[str, Any], given: int) -> list[Line]:
@@ -31,7 +33,15 @@ def lines(found: Mapping[str, Any], given: int) -> list[Line]:
         status = str(span["status"])
         failed = status in ("2", "STATUS_CODE_ERROR")
         when = dates.parse(str(span["startTimeUnixNano"]), given)
-        said.append(Line("span", when, span["service"], "error" if failed else "info", f"{span['name']} {status}".strip()))
+        said.append(
+            Line(
+                "span",
+                when,
+                span["service"],
+                "error" if failed else "info",
+                f"{span['name']} {status}".strip(),
+            )
+        )
     return said
 
 
@@ -71,8 +81,18 @@ def _objects(value: object) -> Iterator[Mapping[str, Any]]:
 def _component(resource: object) -> str:
     if not isinstance(resource, dict):
         return ""
-    names = {str(each.get("key")): _value(each.get("value")) for each in _objects(resource.get("attributes"))}
-    keys = ("service.name", "k8s.container.name", "k8s.deployment.name", "k8s.pod.name", "systemd.unit", "host.name")
+    names = {
+        str(each.get("key")): _value(each.get("value"))
+        for each in _objects(resource.get("attributes"))
+    }
+    keys = (
+        "service.name",
+        "k8s.container.name",
+        "k8s.deployment.name",
+        "k8s.pod.name",
+        "systemd.unit",
+        "host.name",
+    )
     return next((names[each] for each in keys if names.get(each)), "")
 
 
@@ -88,6 +108,10 @@ def _value(value: object) -> str:
                 return _value(inside.get("values"))
         return ""
     if isinstance(value, list):
-        pairs = ((str(each.get("key", "")), _value(each.get("value", each))) for each in value[:20] if isinstance(each, dict))
+        pairs = (
+            (str(each.get("key", "")), _value(each.get("value", each)))
+            for each in value[:20]
+            if isinstance(each, dict)
+        )
         return " ".join(f"{key}={said}" if key else said for key, said in pairs)
     return ""

@@ -8,8 +8,12 @@ from drain3.template_miner_config import TemplateMinerConfig
 
 LONGEST = 300
 """Characters of a message that tell its kind; beyond, it is a document."""
-DISTINCT = 12_000
-"""Messages that are mined. Others are told apart by their first words."""
+DISTINCT, MINERS, CLUSTERS = 4_000, 40, 300
+"""Messages that are mined, components that are mined apart, and templates of one of them.
+
+Mining a message takes time with the templates that it is compared with. Messages beyond are told
+apart by their first words.
+"""
 _MASKS = (
     (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "ID"),
     (r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b", "IP"),
@@ -27,22 +31,33 @@ class Templates:
     """The templates of one source, in bounded memory."""
 
     def __init__(self) -> None:
-        self._miner = TemplateMiner(config=_config())
+        self._miners: dict[str, TemplateMiner] = {}
         self._mined = 0
 
-    def find(self, text: str) -> tuple[str, str]:
+    def find(self, component: str, text: str) -> tuple[str, str]:
         """Return what the template of a message is known by, and the template.
 
         Args:
+            component: What wrote it.
             text: A message that was not seen before, but for its numbers.
         """
         text = text[:LONGEST]
         if self._mined >= DISTINCT or not text.strip():
-            first = " ".join(text.split()[:_FIRST])
+            first = beginning(text)
             return f"first {first}", f"{first} <*>"
         self._mined += 1
-        found = self._miner.add_log_message(text)
+        if component not in self._miners and len(self._miners) >= MINERS:
+            component = ""
+        miner = self._miners.get(component)
+        if miner is None:
+            miner = self._miners[component] = TemplateMiner(config=_config())
+        found = miner.add_log_message(text)
         return str(found["cluster_id"]), str(found["template_mined"])
+
+
+def beginning(text: str) -> str:
+    """Return the first words of a message, without their numbers."""
+    return _NUMBER.sub("#", " ".join(text[:LONGEST].split()[:_FIRST]))
 
 
 def shape(text: str) -> str:
@@ -71,7 +86,7 @@ def _masked(found: re.Match[str]) -> str:
 def _config() -> TemplateMinerConfig:
     config = TemplateMinerConfig()
     config.drain_sim_th = 0.6
-    config.drain_max_clusters = 3_000
+    config.drain_max_clusters = CLUSTERS
     config.drain_max_children = 60
     config.profiling_enabled = False
     config.masking_instructions = [MaskingInstruction(*each) for each in _MASKS]
