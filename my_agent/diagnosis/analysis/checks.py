@@ -135,7 +135,9 @@ def _shares(words: str, seen: Seen) -> bool:
     named = seen.component.casefold()
     if named and named in told:
         return True
-    return any(each in told for each in _TELLING.findall(seen.quote.casefold()))
+    telling = _TELLING.findall(seen.quote.casefold())
+    # A row of numbers says what it is about in the head of its table.
+    return any(each in told for each in telling) or (not telling and seen.kind in WITNESSES)
 
 
 def _contradiction(seen: Sequence[Seen], shown: list[Seen], searched: Searched | None) -> Result:
@@ -165,7 +167,8 @@ def _is_independent(seen: Seen, first: Seen) -> bool:
         return seen.stance == "trouble" or seen.role == "change" or seen.kind in WITNESSES
     # The same writer tells of the cause, and in other words of what follows from it.
     is_effect = (first.role == "effect") != (seen.role == "effect")
-    return is_effect and seen.stance == "trouble" and _shape(seen.quote) != _shape(first.quote)
+    tells = seen.stance == "trouble" or seen.kind in WITNESSES
+    return is_effect and tells and _shape(seen.quote) != _shape(first.quote)
 
 
 def _shape(quote: str) -> str:

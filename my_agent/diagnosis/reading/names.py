@@ -24,6 +24,8 @@ PROMPT = re.compile(
 """A command as it stands behind the prompt of a shell."""
 FILE = re.compile(r"==>(?P<name>[^\n]{1,300})<==")
 """The line that `tail` writes in front of each file."""
+FILE_LINE = re.compile(r"^[ \t]{0,8}==>[^\n]{1,300}<==[ \t]{0,8}$", re.MULTILINE)
+"""Matches that line in a text."""
 _LOGS = re.compile(
     r"(?:kubectl|oc|k)(?: -\S+(?: [\w-]+)?){0,4} logs?(?P<rest> .*)|(?:docker(?: compose)?|podman|crictl|docker-compose) logs?(?P<more> .*)"
 )

@@ -64,6 +64,10 @@ def split(message: str) -> tuple[str, list[Given]]:
     """
     words: list[str] = []
     given: list[Given] = []
+    # From the first named file on, everything is a part of files: also fences and sentences.
+    file = names.FILE_LINE.search(message)
+    files = "" if file is None else message[file.start() :]
+    message = message if file is None else message[: file.start()]
     place = 0
     while (fence := _FENCE.search(message, place)) is not None:
         _collect(message[place : fence.start()], words, given)
@@ -72,7 +76,16 @@ def split(message: str) -> tuple[str, list[Given]]:
         given += _sections(inside)
         place = end.end() if end else len(message)
     _collect(message[place:], words, given)
+    given += _sections(files)
+    words += _asked(files)
     return "\n".join(filter(None, (each.strip() for each in words))), given
+
+
+def _asked(files: str) -> list[str]:
+    """Return the last paragraph behind files if a person has written it: it is evidence and words."""
+    last = [each.strip() for each in files.rstrip().rpartition("\n\n")[2].splitlines()]
+    is_said = len(last) <= _MANY and all(_is_prose(each) for each in last)
+    return last if is_said and any(_PERSON.search(each[:300]) for each in last) else []
 
 
 def _end(message: str, fence: re.Match[str]) -> re.Match[str] | None:
