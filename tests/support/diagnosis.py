@@ -59,10 +59,10 @@ def source(name: str = "s1", text: str = TEXT, **more: Any) -> New:
     return new(SourceAdded(id=name, **about, **measure([text])._asdict()))
 
 
-def observed(name: str = "o1") -> New:
+def observed(name: str = "o1", service: str = "payments") -> New:
     fields: dict[str, Any] = {
         "kind": "fault",
-        "service": "payments",
+        "service": service,
         "when": 1,
         "text": "disk full",
     }

@@ -17,6 +17,7 @@ from my_agent.diagnosis.events import (
     New,
     QuestionAnswered,
     QuestionAsked,
+    SessionBranched,
     checked,
     new,
 )
@@ -108,21 +109,17 @@ def test_insisting_does_not_raise_confidence() -> None:
 
 
 def test_cause_is_named_after_enough_tests_and_not_beside_an_equal_one() -> None:
-    tested = [
-        each
-        for test in ("signature", "order", "propagation")
-        for each in (evidence(test), result(test))
-    ]
+    second = observed("o2", service="checkout")
+    tested = [second]
+    for test, name in (("evidence", "o1"), ("corroboration", "o2")):
+        tested += [evidence(test, name=name), result(test)]
     end = new(ConclusionDrawn(missing=["logs"]))
     one = replay(stored([*opened(), *tested, end]))
     assert one["conclusion"]["outcome"] == "cause"
     assert one["conclusion"]["hypothesis"] == "h1"
     rival = [proposed("h2", "checkout"), New("investigation_started", {"hypothesis": "h2"})]
-    rival += [
-        each
-        for test in ("signature", "order", "propagation")
-        for each in (evidence(test, hypothesis="h2"), result(test, hypothesis="h2"))
-    ]
+    for test, name in (("evidence", "o1"), ("corroboration", "o2")):
+        rival += [evidence(test, hypothesis="h2", name=name), result(test, hypothesis="h2")]
     both = replay(stored([*opened(), *tested, *rival, end]))
     assert both["conclusion"]["outcome"] == "inconclusive"
     refuting = [evidence("order", "against"), result("order", "failed")]
@@ -130,6 +127,49 @@ def test_cause_is_named_after_enough_tests_and_not_beside_an_equal_one() -> None
         replay(stored([*opened(), *tested, *refuting, end]))["conclusion"]["outcome"]
         == "inconclusive"
     )
+
+
+def test_line_counts_once_however_many_tests_name_it() -> None:
+    alone = [each for test in TESTS for each in (evidence(test), result(test))]
+    end = new(ConclusionDrawn(missing=["logs"]))
+    state = replay(stored([*opened(), *alone, end]))
+    assert state["hypotheses"]["h1"]["confidence"] == 0.5
+    assert state["conclusion"]["outcome"] == "inconclusive"
+    # Two lines of the same source, component and kind are one witness of an earlier release.
+    old = [observed("o2"), observed("o3")]
+    for test, name in (("signature", "o1"), ("propagation", "o2"), ("metric", "o3")):
+        old += [evidence(test, name=name), result(test)]
+    told = replay(stored([*opened(), *old, end]))
+    assert told["hypotheses"]["h1"]["confidence"] > confidence.SUPPORTED
+    assert told["conclusion"]["outcome"] == "inconclusive"
+
+
+def test_effect_of_the_leading_cause_is_no_rival() -> None:
+    events = [*opened(), observed("o2", service="checkout")]
+    effect = {**proposed("h2", "checkout").data, "parent": "h1"}
+    events += [New("hypothesis_proposed", effect), New("investigation_started", {"hypothesis": "h2"})]
+    for hypothesis in ("h1", "h2"):
+        for test, name in (("evidence", "o1"), ("corroboration", "o2")):
+            events += [
+                evidence(test, hypothesis=hypothesis, name=name),
+                result(test, hypothesis=hypothesis),
+            ]
+    state = replay(stored([*events, new(ConclusionDrawn(missing=[]))]))
+    assert state["conclusion"]["hypothesis"] == "h1"
+
+
+def test_fork_goes_on_from_its_state_and_keeps_what_came_after_it() -> None:
+    before = stored([*opened(), note("early")])
+    state = replay(before)
+    lost = [note("late"), proposed("h2", "checkout")]
+    back = new(SessionBranched(origin="s", seq=len(before), state=state))
+    forked = replay(stored([*opened(), note("early"), *lost, back]))
+    assert forked["hypotheses"] == state["hypotheses"]
+    assert [each["text"] for each in forked["notes"]] == ["early"]
+    assert (forked["seq"], forked["counts"]["note_added"]) == (len(before) + 3, 2)
+    assert forked["timeline"][-1]["kind"] == "session_branched"
+    with pytest.raises(EventRefused, match="not that after event"):
+        replay(stored([*opened(), new(SessionBranched(origin="s", seq=3, state=state))]))
 
 
 @pytest.mark.parametrize(
