@@ -5,6 +5,7 @@ kills` hold words of trouble and tell of none. Level, negation, value and what f
 """
 
 import re
+from itertools import chain
 
 from my_agent.diagnosis.analysis import wording
 from my_agent.diagnosis.reading.summary import Stance
@@ -14,6 +15,8 @@ LONGEST = 2_000
 # Words before a statement that can turn it around, words behind it, and characters they take.
 BEFORE, BEHIND, SPAN = 4, 3, 80
 _WORD = re.compile(r"[\w'%/+-]+|[,;:()\[\]{}|!?]|\.(?=\s)")
+_ENDS = frozenset(" \t\n\"'`,(){}[]<>|;")
+_UP_TO_WORD = re.compile(r"\W")
 _BREAKS = frozenset(",;:()[]{}|!?.")
 _LEVELS = frozenset(("error", "fatal", "panic", "critical"))
 
@@ -26,51 +29,63 @@ def of(text: str, level: str = "") -> Stance:
         level: `error`, `warning`, `info`, or empty.
     """
     text = text[:LONGEST]
-    if wording.LOGIN.search(text):
+    low = lower(text)
+    if wording.LOGIN.search(low):
         return "neutral"
-    last = _trouble(text, level)
-    bad = wording.BAD_VALUE.search(text)
+    last = _trouble(text, low, level)
+    bad = wording.BAD_VALUE.search(low)
     if bad is not None:
         return "trouble"
     if last is not None:
-        return "fine" if level != "error" and _ends_well(text, last) else "trouble"
+        return "fine" if level != "error" and _ends_well(text, low, last) else "trouble"
     if level == "error":
         # A tool that writes everything as errors says it plainly when all is well.
-        plain = wording.GOOD_VALUE.search(text) or _ends_well(text, 0)
+        plain = wording.GOOD_VALUE.search(low) or _ends_well(text, low, 0)
         return "fine" if plain else "trouble"
-    said = any(_holds(text, each) for each in wording.FINE.finditer(text))
-    return "fine" if said or wording.GOOD_VALUE.search(text) else "neutral"
+    said = any(says(text, each) for each in wording.FINE.finditer(low))
+    return "fine" if said or wording.GOOD_VALUE.search(low) else "neutral"
 
 
-def _trouble(text: str, level: str) -> int | None:
+def is_login(text: str) -> bool:
+    """Return whether a line tells of somebody who was not let in."""
+    return wording.LOGIN.search(lower(text[:LONGEST])) is not None
+
+
+def lower(text: str) -> str:
+    """Return a text in lower case, with each character at its place."""
+    low = text.lower()
+    return low if len(low) == len(text) else "".join(each.lower()[:1] or each for each in text)
+
+
+def _trouble(text: str, low: str, level: str) -> int | None:
     """Return where the last statement of trouble ends, or None."""
-    found = [each.end() for each in wording.PLAIN.finditer(text) if _holds(text, each)]
+    found = [each.end() for each in wording.PLAIN.finditer(low) if says(text, each)]
     found += [
         each.end()
-        for pattern in (wording.NOUN, wording.CAMEL)
-        for each in pattern.finditer(text)
-        if _holds(text, each) and not _is_part(text, each)
+        for each in chain(wording.NOUN.finditer(low), wording.CAMEL.finditer(text))
+        if says(text, each) and not _is_part(text, each)
     ]
     if level == "warning":
-        found += [each.end() for each in wording.WEAK.finditer(text) if _holds(text, each)]
+        found += [each.end() for each in wording.WEAK.finditer(low) if says(text, each)]
     return max(found, default=None)
 
 
-def _ends_well(text: str, last: int) -> bool:
-    return any(_holds(text, each) for each in wording.ENDS_WELL.finditer(text, last))
+def _ends_well(text: str, low: str, last: int) -> bool:
+    return any(says(text, each) for each in wording.ENDS_WELL.finditer(low, last))
 
 
-def _holds(text: str, match: re.Match[str]) -> bool:
+def says(text: str, match: re.Match[str]) -> bool:
     """Return whether a phrase is said, rather than negated, asked for, or a part of a name."""
     start, end = match.span()
     if _is_name(text, start, end) or wording.NOTHING.match(text, end):
         return False
     before = _before(text, start)
-    if wording.CONDITIONS.intersection(before) or wording.CHECKED.search(
-        text, max(0, start - 40), start
-    ):
+    if before and before[0] in ("max", "maximum"):
         return False
-    return not _is_negated(before)
+    if wording.CONDITIONS.intersection(before):
+        return False
+    asked = wording.CHECKED.search(lower(text[max(0, start - SPAN) : start]))
+    return asked is None and not _is_negated(before)
 
 
 def _before(text: str, start: int) -> list[str]:
@@ -88,8 +103,12 @@ def _is_negated(before: list[str]) -> bool:
         if word in wording.NEGATORS:
             return True
         if word == "0":
+            # A number of a row of numbers, or the name of a task, counts nothing.
             owner = before[place + 1] if place + 1 < len(before) else ""
-            return owner not in wording.NUMBERED
+            between = before[:place]
+            is_row = not all(map(str.isalpha, between)) and between[-1] not in ("of", "out")
+            is_row = is_row or any(map(str.isdigit, owner))
+            return owner not in wording.NUMBERED and not is_row
     return False
 
 
@@ -116,29 +135,23 @@ def _is_part(text: str, match: re.Match[str]) -> bool:
 
 def _is_name(text: str, start: int, end: int) -> bool:
     """Return whether a phrase is a part of an option, an address, a path, a file or an identifier."""
-    left = (
-        max(
-            text.rfind(" ", max(0, start - SPAN), start),
-            text.rfind("\t", max(0, start - SPAN), start),
-        )
-        + 1
-    )
-    right = end
-    while right < len(text) and right < end + SPAN and not text[right].isspace():
+    left, right = start, end
+    while left > max(0, start - SPAN) and text[left - 1] not in _ENDS:
+        left -= 1
+    while right < min(len(text), end + SPAN) and text[right] not in _ENDS:
         right += 1
-    head, tail = text[left:start], text[end:right]
-    token = head + text[start:end] + tail
-    if head.startswith("-") and len(head) > 1 and head[1] != " ":
+    head, tail, after = text[left:start], text[end:right], text[end : end + 1]
+    if head[:1] == "-" and len(head) > 1:
         return True
     if "://" in head or head.startswith(("/", "./", "@")) or head.count("/") > 1 or "=/" in head:
         return True
-    if wording.FILE.search(token) and " " not in token:
+    if head[-1:] in ("/", "#") or (head[-1:] == "." and after == "("):
         return True
     if tail[:1] in ("_", ".", "-", "/") and tail[1:2].isalnum():
         return True
-    if head[-1:] == "-" and head[-2:-1].isalnum():
+    if (head[-1:] == "-" and head[-2:-1].isalnum()) or wording.FILE.search(text[left:right]):
         return True
-    word = re.split(r"[^\w]", head)[-1]
+    word = _UP_TO_WORD.split(head)[-1]
     return (
         bool(wording.ASKED.search(word)) or "On" in word or (word[:1].islower() and word.isalpha())
     )

@@ -1,11 +1,21 @@
-"""Wording: how logs say that something goes wrong, or goes well, in English."""
+"""Wording: how logs say that something goes wrong, or goes well, in English.
+
+What is matched is in lower case, except for `CAMEL`, `FILE` and what follows a statement.
+"""
 
 import re
 
 
 def _words(*patterns: str) -> re.Pattern[str]:
-    """Return what matches one of some phrases; a part of a longer word or identifier is none."""
-    return re.compile(rf"(?<![a-z])(?:{'|'.join(patterns)})(?![a-z])", re.IGNORECASE)
+    """Return what matches one of some phrases; a part of a longer word or identifier is none.
+
+    The text is in lower case: comparing that way is three times as fast as ignoring the case.
+    """
+    return re.compile(rf"(?<![a-z])(?:{'|'.join(patterns)})(?![a-z])")
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
 
 
 NOUN = _words(
@@ -14,7 +24,7 @@ NOUN = _words(
     r"underruns?", r"out ?of ?memory", r"oom(?:[ -]?kill(?:s|ed|er)?)?", r"outages?", r"packet loss", r"starvation",
     r"(?:disk|queue|buffer|table|device|file ?system|volume|pool|tablespace|memory|heap|partition|space|cache)"
     r" (?:is |are |was |almost |nearly )?full",
-    r"split[ -]brain", r"back-?off", r"congestion", r"conflicts?", r"violations?", r"lock wait timeout", r"lockups?",
+    r"split[ -]brain", r"back-?off", r"machine checks?", r"congestion", r"conflicts?", r"violations?", r"lock wait timeout", r"lockups?",
 )  # fmt: skip
 """What can be a statement, or a part of a name such as `error log` and `deadlock detector`."""
 
@@ -33,11 +43,11 @@ PLAIN = _words(
     r"no (?:leader|quorum|response|heartbeats?|reply|master|primary|endpoints|connection to|more connections)"
     r"(?! (?:errors?|fail\w{0,5}|required))",
     r"no (?:memory|space|disk space) (?:left|available)",
-    r"(?:does|do|did) ?n[o']t exist", r"(?:does|do|did) not exist", r"not exist", r"not (?:be )?(?:available|reachable|accessible|responding"
-    r"|responsive|running|ready|healthy|connected|mounted|enough|permitted|successful|succeed|ok|started|respond|alive|resolved|writable)",
+    r"(?:does|do|did)n't exist(?!,? skipping)", r"(?:does|do|did) not exist(?!,? skipping)", r"not exist(?!,? skipping)", r"not (?:be )?(?:available|reachable|accessible|responding"
+    r"|responsive|running|ready|healthy|connected|mounted|enough|permitted|successful|succeed|ok|respond|alive|resolved|writable)",
     r"(?:is|are|has|was|went|gone|marked|declared|considered|seems|appears|link|host|node|server|peer|service|back-?end|interface)"
     r" (?:as |is |been )?(?:down|dead|offline|faulty|broken)",
-    r"is not (?:valid|trusted|a function|defined)", r"(?:lost|losing) (?:the |its |our )?(?:connection|contact|leader\w{0,4}|quorum|task|executor|node|worker|lock|lease|session)",
+    r"is not (?:trusted|a function)", r"(?:lost|losing) (?:the |its |our )?(?:connection|contact|leader\w{0,4}|quorum|task|executor|node|worker|lock|lease|session)",
     r"(?:connection|session|lease|heartbeat|packets?|node|executor|task|data)s? (?:was |were |has been |is |are )?lost",
     r"connection (?:was )?(?:reset|closed unexpectedly|broken)", r"connection reset by peer", r"broken pipe", r"(?:closed|terminated|exited|stopped|died) (?:unexpectedly|abnormally|prematurely)",
     r"(?:unexpectedly|prematurely) (?:closed|terminated|exited|stopped)", r"(?:killed|terminated) (?:by|process)", r"kill process", r"was killed",
@@ -52,14 +62,15 @@ PLAIN = _words(
     r"e(?:conn(?:refused|reset|aborted)|timedout|hostunreach|netunreach|nospc|nomem|mfile|nfile|pipe|acces|perm|rofs|dquot|notfound|ai_again)",
     r"(?:certificate|cert|license|licence|token|credentials?|password|key|deadline|secret|x509|lock) (?:has |is |have |was )?expired",
     r"(?:cert_has_)?expired (?:certificate|cert|token|credentials?|license|key|or is not yet valid)", r"cert_has_expired", r"certificate verify failed",
-    r"gateway time-?out", r"quota exceeded", r"rate limit(?:ed| reached)", r"machine check", r"unrecoverable", r"uncorrectable", r"catastrophic", r"outdated replica",
+    r"gateway time-?out", r"quota exceeded", r"rate limit(?:ed| reached)", r"unrecoverable", r"uncorrectable", r"catastrophic", r"manual intervention required", r"there (?:is|are) no (?:servers?|leader|nodes?|members?|space|memory|replicas?)", r"is undefined", r"faulty", r"unavail", r"circular locking dependency",
+    r"we roll back", r"exec format error", r"outdated replica",
 )  # fmt: skip
 """What is a statement unless it is negated, asked for, or in a name."""
 
 WEAK = _words(
     r"retr(?:y|ies|ying|ied)", r"slow", r"not found", r"invalid", r"missing", r"unknown", r"unexpected(?:ly)?", r"high", r"low on", r"lag(?:ging|s)?",
     r"behind", r"expired", r"expires", r"dropp(?:ed|ing)", r"drops?", r"lost", r"disconnect(?:ed|s)?", r"unauthorized", r"forbidden",
-    r"roll(?:ed|ing) ?back", r"stale", r"down", r"dead", r"killed", r"bad", r"wrong", r"critical", r"emergency", r"unsupported", r"not (?:supported|allowed|set|configured)",
+    r"roll(?:ed|ing) ?back", r"stale", r"dead", r"killed", r"bad", r"wrong", r"critical", r"emergency", r"unsupported", r"not (?:supported|allowed|set|configured|valid|defined|started)",
     r"pressure", r"took too long", r"below", r"above", r"skew", r"unstable", r"suspect(?:ed)?", r"restarting", r"reset", r"delayed", r"overdue", r"long",
 )  # fmt: skip
 """What is a statement in a line of level warning only."""
@@ -83,17 +94,16 @@ ENDS_WELL = _words(
 """What takes back the trouble before it in the same line."""
 
 BAD_VALUE = re.compile(
-    r"\bHTTP/\d(?:\.\d)?\"?\s{1,4}5\d\d\b"
-    r"|\b(?:status|code|status_?code|http_status|returned|responded with|got|HTTP)\"?'?(?: code| status)?\s{0,3}[=: ]\s{0,3}[\"']?5\d\d\b(?![.:\w])"
+    r"\bhttp/\d(?:\.\d)?\"?\s{1,4}5\d\d\b"
+    r"|\b(?:status|code|status_?code|http_status|returned|responded with|got|http)\"?'?(?: code| status)?\s{0,3}[=: ]\s{0,3}[\"']?5\d\d\b(?![.:\w])"
     r"|\b5(?:00 internal|02 bad|03 service|04 gateway)"
     r"|\b(?:memory|disk|pid)pressure[\s:=\"',]{1,40}(?:status[\s:=\"']{1,5})?true\b|\bnetworkunavailable[\s:=]{1,40}true\b"
-    r"|\b(?:ready|available|containersready|podscheduled|initialized|healthy|success|succeeded|reachable)[\s:=\"']{1,40}false\b"
+    r"|\b(?:ready|available|containersready|podscheduled|initialized|health|healthy|success|succeeded|reachable)[\s:=\"']{1,40}false\b"
     r"|\b0/\d{1,6} nodes are available"
     r"|\bexit(?:ed)?(?:[ _-]?with)?[ _-]?(?:code|status)?\"?\s{0,3}[=: ]\s{0,9}(?!143\b)[1-9]\d{0,9}\b(?![.:%])"
     r"|\brestart count:\s{0,12}[1-9]"
     r"|\b(?:used|full|usage|utili[sz]ation|cpu|memory|disk|heap|swap|inodes?)\b[^\n\d]{0,12}(?:9[5-9]|1\d\d)(?:\.\d+)?\s?%"
-    r"|\b(?:9[5-9]|100)(?:\.\d+)?\s?% (?:used|full|of (?:the )?(?:disk|memory|heap|space|capacity|cpu))\b",
-    re.IGNORECASE,
+    r"|(?<!k, )\b(?:9[5-9]|100)(?:\.\d+)?\s?% (?:used|full|of (?:the )?(?:disk|memory|heap|space|capacity|cpu))\b",
 )
 """A value that is bad whatever the words around it."""
 
@@ -104,7 +114,6 @@ GOOD_VALUE = re.compile(
     r"|\b(?:no|0|zero) (?:errors?|failures?|problems?|issues?|warnings?)\b"
     r"|\b(?:errors?|failed|failures?|failed_count|error_count)\"?\s{0,2}[=:]\s{0,2}0\b"
     r"|(?<![\w.%])(?:[0-7]?\d)(?:\.\d+)?\s?% (?:used|full)\b",
-    re.IGNORECASE,
 )
 """A value that is good."""
 
@@ -113,24 +122,23 @@ LOGIN = re.compile(
     r"|pam_unix|illegal user|possible break-in attempt|too many authentication failures|auth fail\b"
     r"|failed login|login failed|check pass; user unknown|maximum authentication attempts exceeded"
     r"|user unknown|preauth\b|more authentication failures?|anonymous ftp login)",
-    re.IGNORECASE,
 )
 """Somebody who was not let in: trouble of theirs, and nothing that the service suffers from."""
 
-NEGATORS = frozenset(
+NEGATORS = _set(
     "no not without zero never none nor neither non avoid avoids avoiding prevent prevents preventing"
-    " isn't wasn't didn't doesn't don't hasn't haven't aren't weren't won't ignore ignoring ignored suppress suppressed".split()
+    " isn't wasn't didn't doesn't don't hasn't haven't aren't weren't won't ignore ignoring ignored suppress suppressed"
 )
 """Words before a statement that turn it around."""
 
-NUMBERED = frozenset(
+NUMBERED = _set(
     "task job shard stage core cpu node partition disk slot port attempt worker replica thread device drive rank line channel"
-    " unit lun id number process instance step container pod index retry rack level".split()
+    " unit lun id number process instance step container pod index retry rack level"
 )
 """Words before a number that is a name rather than a count."""
 
-CONDITIONS = frozenset(
-    "if when whether unless might may would in-case should until checking scanning looking".split()
+CONDITIONS = _set(
+    "if when whether unless might may would echo should until checking scanning looking"
 )
 """Words before what did not happen, or not yet."""
 
@@ -138,18 +146,18 @@ CHECKED = _words(
     r"(?:check(?:ing|s)?|scan(?:ning)?|look(?:ing)?|monitor(?:ing)?|test(?:ing)?|watch(?:ing)?|wait(?:ing)?) for (?:\w{1,20} ){0,2}$"
 )
 
-PARTS = frozenset(
+PARTS = _set(
     "handler handlers handling detector detection check checks checker checking recovery reporting reporter report reports log logs"
     " logging logger file files page pages budget threshold policy tolerance tolerant injection correction controller monitor"
     " monitoring callback boundary mode listener prevention protection tracking tracker domain domains rate count counter counts metric"
     " metrics total stream template translator resolver interval period timer settings setting level dialog score score_adj"
-    " dumps safe handlers: limiter analysis value ms seconds s sec is_set".split()
+    " dumps safe handlers: limiter limit limits analysis value ms seconds s sec is_set"
 )
 """Words behind a noun that make a name of both."""
 
-SETTLED = frozenset(
+SETTLED = _set(
     "enabled disabled configured registered installed initialized set passed cleared resolved recovered fixed ignored suppressed none"
-    " corrected supported".split()
+    " corrected supported"
 )
 """Words behind a noun that say that it is settled."""
 
