@@ -40,6 +40,8 @@ _NOISE = frozenset(
 )
 # The line above each row where MySQL shows rows as lists.
 _ROW = re.compile(r"\*{3,80} \d{1,9}\. row \*{3,80}")
+# Words of a value that is a sentence.
+_SENTENCE = 4
 _DEEPEST = 30
 
 
@@ -56,7 +58,7 @@ class Dump:
         self.subject = subject
         self._given = given
         self._path: list[tuple[int, str]] = []
-        self._kind = ""
+        self._top = ""
 
     def take(self, line: str, spot: Spot) -> Record | None:
         """Return the record of a line. None: the line is not of the dump, which has ended."""
@@ -79,9 +81,12 @@ class Dump:
             and self.form == "kubectl-describe"
         ):
             return None
+        if not indent and self._top == key and self.form == "yaml":
+            return None
+        self._top = key if not indent else ""
         self._enter(indent, key)
         self._name(indent, key, value)
-        return self._value(key, value, spot)
+        return self._value(key, value, indent, spot)
 
     def _enter(self, indent: int, key: str) -> None:
         while self._path and self._path[-1][0] >= indent:
@@ -99,7 +104,7 @@ class Dump:
         elif key == "name" and parents[-1:] == ["metadata"] and len(parents) <= 3 and value:
             self.subject = workload(value.strip('"'))
 
-    def _value(self, key: str, value: str, spot: Spot) -> Record:
+    def _value(self, key: str, value: str, indent: int, spot: Spot) -> Record:
         names = [each for _, each in self._path]
         if any(each.lower() in _NOISE for each in names):
             noise = next(each for each in names if each.lower() in _NOISE)
@@ -107,7 +112,8 @@ class Dump:
                 self.form, self.subject, "", f"{key}: {value}", stance="neutral", name=noise
             )
         known = states.value(key, value)
-        telling = states.is_telling(key) and " " in value
+        sentence = self.form == "yaml" and not indent and len(value.split()) >= _SENTENCE
+        telling = sentence or (states.is_telling(key) and " " in value)
         stance = known or ("" if telling else "neutral")
         when = (
             dates.parse(value.strip('"'), self._given)
@@ -158,6 +164,9 @@ def begins(line: str, following: str) -> str:
         return "kubectl-describe"
     found, after = _KEY.match(line), _KEY.match(following)
     if found is None or after is None or found["indent"] or not line[:1].isalnum():
+        return ""
+    if found["key"] == after["key"] and not after["indent"]:
+        # A program that writes its name before each line.
         return ""
     one_word = " " not in (found["key"] or "") and (
         after["indent"] or " " not in (after["key"] or "")

@@ -40,6 +40,7 @@ _STATES = re.compile(
 _CONSOLE = re.compile(
     r"\[ {0,8}\d{1,8}\.\d{4,9}\](?:\[ {0,8}[CT]\d{1,8}\])? ?(?P<text>.*)", re.DOTALL
 )
+_KERNEL_ERRORS = ("BUG:", "Oops", "Kernel panic", "general protection fault", "watchdog: BUG")
 _SINCE = re.compile(r"\d{1,10}\.\d{3}: (?P<text>\S.*)", re.DOTALL)
 _PIPED = re.compile(r"\|(?P<name>[A-Za-z_]\w{0,80})\|\d+\|(?P<text>.*)")
 _REDIS = re.compile(
@@ -152,7 +153,12 @@ def special(line: str, given: int) -> Line | None:
 
 def _kernel(line: str) -> Line | None:
     found = _CONSOLE.match(line)
-    return None if found is None else Line("kernel", None, "kernel", "", found["text"])
+    if found is None:
+        return None
+    text = found["text"]
+    level = "error" if text.startswith(_KERNEL_ERRORS) else ""
+    level = "warning" if text.startswith("WARNING") else level
+    return Line("kernel", None, "kernel", level, text)
 
 
 def _uptime(line: str) -> Line | None:

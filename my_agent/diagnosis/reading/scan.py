@@ -14,6 +14,7 @@ from my_agent.diagnosis.reading import (
     names,
     series,
     slow,
+    spans,
     stacks,
     tables,
 )
@@ -114,6 +115,9 @@ class Scan:
             if found is not None:
                 return found
             self._block = None
+        step = spans.tree(said) if "\u2500" in said[:80] else None
+        if step is not None:
+            return self._keep(step, raw, spot)
         if self._held.take(raw, said, end, after_blank=blank):
             if self._held.record is not None and self._held.record.form == "text":
                 self.told.unknown += 1

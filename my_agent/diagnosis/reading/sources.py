@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from my_agent.diagnosis.events import Kind
 from my_agent.diagnosis.reading import names
+from my_agent.diagnosis.reading.record import clean
 from my_agent.diagnosis.reading.scan import Scan
 
 HEAD = 65_536
@@ -21,6 +22,8 @@ _METRICS = frozenset(("csv", "prometheus"))
 _DOUBTFUL = frozenset(
     ("yaml", "kubectl-describe", "bare", "prefixed", "dated", "table", "trace", "conditions")
 )
+# Forms of lists that people write themselves, of so many lines.
+_WRITTEN, _LIST = frozenset(("", "yaml", "prefixed")), 6
 # What a program says when it fails: `curl: (7) Failed to connect`.
 _PROGRAM = re.compile(
     r"[\w./-]{1,60}: (?:\(\d+\) |[\w./-]{1,80}: )?.{0,200}(?i:fail|error|denied|refused|not found|cannot|unable|timed? ?out|no such)"
@@ -30,6 +33,7 @@ _PERSON = re.compile(
     r"\b(?:i|we|you|my|our|us|please|why|what|how|thanks|help|can|could|should|is|are|does|do|that's|here|this)\b|\?\s*\Z",
     re.IGNORECASE,
 )
+_SPEAKER = re.compile(r"\b(?:i|we|my|our|please|thanks|why)\b|\?\s*\Z", re.IGNORECASE)
 _SPACED = re.compile(r"\S(?:\t| {3,})\S")
 # Shares of words in a sentence, and of lines that are none in a paste.
 _PROSE, _ODD = 0.7, 0.4
@@ -151,9 +155,10 @@ def _header(line: _Line) -> tuple[str, bool] | None:
     said = line.text.strip()
     file = names.FILE.fullmatch(said)
     if file is not None:
-        return _SUFFIX.sub("", file["name"].strip().rpartition("/")[2])[:NAME], False
+        base = file["name"].strip().rpartition("/")[2]
+        return clean(_SUFFIX.sub("", base)[:NAME]), False
     prompt = names.PROMPT.match(said[:1_000]) if line.form == "command" else None
-    return (prompt["command"][:NAME], True) if prompt is not None else None
+    return (clean(prompt["command"][:NAME]), True) if prompt is not None else None
 
 
 def _given(lines: list[_Line], name: str) -> list[Given]:
@@ -230,9 +235,10 @@ class _Paste:
         else:
             if self._lines and self._is_new(part):
                 self.close()
+            told = not self._lines and not self._name and _is_list(part)
             self._lines += part
             self._inside = True
-            self._words += [each.text.strip() for each in part if self._is_said(each, part)]
+            self._words += [each.text.strip() for each in part if told or self._is_said(each, part)]
         self._after_blank = False
 
     def close(self) -> None:
@@ -264,12 +270,17 @@ class _Paste:
         if not _is_prose(said) or len(said) > _SENTENCE:
             return False
         few = len(part) < _MANY and not line.form and not self._name
-        return few or _PERSON.search(said[:300]) is not None
+        return few or _SPEAKER.search(said[:300]) is not None
 
     def _keep_doubts(self, part: list[_Line]) -> None:
         """Keep what a program may have said as evidence, too."""
         lines = [each for each in part if _PROGRAM.match(each.text.strip()[:400])]
         self._given += _given(lines, "")
+
+
+def _is_list(part: list[_Line]) -> bool:
+    """Return whether lines may be a list that a person has written."""
+    return len(part) <= _LIST and all(each.form in _WRITTEN for each in part)
 
 
 def _is_prose(said: str) -> bool:

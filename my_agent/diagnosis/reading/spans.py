@@ -1,5 +1,6 @@
 """Spans: steps of distributed traces, and which component calls which."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ from my_agent.diagnosis.reading.record import Line, workload
 MOST = 200_000
 """Spans whose component is remembered."""
 CALLS = 2_000
+_STEP = re.compile(
+    r"[\u2500-\u257f ]{1,80}(?P<name>[^\s()][^()]{0,200}) \((?P<component>[\w.-]{1,80})\) - (?P<took>[\d.]{1,20})ms\b"
+)
 _DIGITS = 16
 _IDS = ("span_id", "spanId", "spanID", "spanid", "id")
 _PARENTS = ("parent_id", "parent_span_id", "parentSpanId", "parentId", "parentSpanID", "parentid")
@@ -35,6 +39,14 @@ def is_span(found: Mapping[str, Any]) -> bool:
     if "span_id" in found or "spanId" in found or "spanID" in found:
         return not ("message" in found or "msg" in found or "body" in found)
     return "traceId" in found and "id" in found and "localEndpoint" in found
+
+
+def tree(line: str) -> Line | None:
+    """Read a step of a trace that is drawn as a tree; None: the line is none."""
+    found = _STEP.match(line[:1_000])
+    if found is None:
+        return None
+    return Line("span", None, found["component"], "", f"{found['name']} {found['took']}ms")
 
 
 class Calls:

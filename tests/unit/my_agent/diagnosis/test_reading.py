@@ -94,7 +94,7 @@ def test_each_format_is_read(form: str, line: str, component: str, level: str, t
         ("nova-api.log.1 2026-03-02 09:40:01 WARN nova.wsgi: late", "nova-api", "warning", "late"),
         ("INFO:     10.0.0.1:5 - \"GET /a HTTP/1.1\" 500 Internal", "", "error", "GET /a HTTP/1.1 500"),
         ("ERROR:shop.pay:boom", "shop.pay", "error", "boom"),
-        ("[  516.671899][    C1] watchdog: BUG: soft lockup", "kernel", "", "watchdog: BUG: soft lockup"),
+        ("[  516.671899][    C1] watchdog: BUG: soft lockup", "kernel", "error", "watchdog: BUG: soft lockup"),
     ],
 )  # fmt: skip
 def test_what_tools_put_before_a_line_is_read(
