@@ -228,6 +228,7 @@ def _concluded(state: State, data: Data, event: Event) -> State:
             "seq": event.seq,
         },
         "question": None,
+        "looked": event.seq,
     }
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from my_agent.diagnosis.analysis import stance
 from my_agent.diagnosis.analysis.anomalies import Anomalies, Anomaly
 from my_agent.diagnosis.analysis.causes import CAUSES, Cause, Sign
 from my_agent.diagnosis.analysis.proposal import Proposal, Quote, Refutation
+from my_agent.diagnosis.reading import stance
 from my_agent.diagnosis.reading.digest import Shift
 
 QUOTES = 4

@@ -21,7 +21,7 @@ from my_agent.diagnosis.graph import graph
 from my_agent.diagnosis.snapshots import GENESIS
 from tests.support import databases
 from tests.support.diagnosis import LOG
-from tests.support.openai_replies import say_json
+from tests.support.openai_replies import Answer, say_json
 from tests.support.openai_server import OpenAIServer, Received
 from tests.support.policy import SECRET, Member, member
 from tests.support.processes import ROOT, Running
@@ -75,7 +75,14 @@ def body(text: str) -> dict[str, Any]:
 
 async def say(client: Member, thread: str, text: str) -> dict[str, Any]:
     """Send a message and return the thread's values after the run."""
-    done: dict[str, Any] = await client.post(f"/threads/{thread}/runs/wait", body(text))
+    # In ASCII: a client may send halves of characters.
+    sent = await client.http.post(
+        f"/threads/{thread}/runs/wait",
+        content=json.dumps(body(text)),
+        headers={"content-type": "application/json"},
+    )
+    assert sent.is_success, sent.text
+    done: dict[str, Any] = sent.json()
     return done
 
 
@@ -178,7 +185,7 @@ async def test_side_questions_remarks_and_repeats_change_no_confidence(ada: Memb
 
 async def test_first_words_are_answered_with_a_question(ada: Member) -> None:
     thread = await ada.thread()
-    assert "Paste logs" in told(await say(ada, thread, "hello"))
+    assert "Paste or upload" in told(await say(ada, thread, "hello"))
     done = await say(ada, thread, "checkout is down")
     assert done["__interrupt__"]
     done = await say(ada, thread, "no")
@@ -192,8 +199,9 @@ async def test_hosts_are_probed_only_on_request_and_never_inside(ada: Member) ->
     assert "probe" not in {each["kind"] for each in done["diagnosis"]["sources"].values()}
     done = await say(ada, thread, "check https://127.0.0.1:1/metadata please")
     [probe] = [e for e in done["diagnosis"]["sources"].values() if e["kind"] == "probe"]
-    found = await ada.get(f"/diagnosis/{thread}/events", params={"after": probe["seq"] - 1})
-    assert "is at a private address, which is not probed" in found["events"][0]["data"]["text"]
+    [name] = [name for name, each in done["diagnosis"]["sources"].items() if each == probe]
+    found = await ada.get(f"/diagnosis/{thread}/sources/{name}")
+    assert "is at a private address, which is not probed" in found["text"]
 
 
 @pytest.mark.parametrize(
@@ -464,7 +472,7 @@ async def test_session_of_a_newer_release_is_refused_with_the_events_name(
     thread = await ada.thread()
     # The first request creates the tables.
     assert await seq(ada, thread) == 0
-    row = ("t1", thread, 1, "cause_decided", 1, "{}", 1, None, GENESIS, "x")
+    row = ("t1", thread, 1, "cause_decided", 1, "{}", 1, None, GENESIS, "x", None)
     marks = ", ".join("?" * len(row))
     databases.execute(folder / "data.db", f"INSERT INTO diagnosis_events VALUES ({marks})", *row)
     for view in ("state", "report", "timeline"):
@@ -501,7 +509,10 @@ async def test_model_proposes_and_cannot_decide(endpoint: OpenAIServer, tmp_path
             assert "No language model" not in told(done)
             assert "No space left on device" in shown[0]
             # Without a usable answer the rules work, and the answer says so.
-            for answer in (say_json({"causes": "checkout, trust me"}), refusal("I cannot help")):
+            for answer in (
+                say_json({"causes": "trust me"}),
+                Answer(tokens=[], refusal="I can't help"),
+            ):
                 endpoint.fallback = lambda request, answer=answer: answer
                 other = await client.thread()
                 done = await say(client, other, LOG)

@@ -7,7 +7,7 @@ kills` hold words of trouble and tell of none. Level, negation, value and what f
 import re
 from itertools import chain
 
-from my_agent.diagnosis.analysis import wording
+from my_agent.diagnosis.reading import wording
 from my_agent.diagnosis.reading.summary import Stance
 
 LONGEST = 2_000
