@@ -29,12 +29,17 @@ class EnvironmentSettings(BaseModel):
             pydantic.ValidationError: a variable has an invalid value.
             OSError: a file cannot be read.
         """
-        named = {name: _variable(f"{cls.PREFIX}{name}".upper()) for name in cls.model_fields}
+        named = {name: variable(f"{cls.PREFIX}{name}".upper()) for name in cls.model_fields}
         # An empty variable, as in `OPENAI_API_KEY= make serve`, counts as unset.
         return cls.model_validate({name: value for name, value in named.items() if value})
 
 
-def _variable(name: str) -> str | None:
+def variable(name: str) -> str | None:
+    """Return the value of an environment variable, or of the file that `NAME_FILE` names.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     if path := os.environ.get(f"{name}_FILE"):
         return Path(path).read_text("utf-8").strip()
     return os.environ.get(name)

@@ -19,6 +19,8 @@ WEIGHTS: dict[str, float] = {
     "prediction": 0.8,
     # Nothing that was read says the opposite.
     "contradiction": 1.6,
+    # Who proposes it names no line that speaks against it.
+    "doubt": 0.3,
     # Tests of earlier releases, whose sessions keep their results.
     "signature": 1.6,
     "propagation": 1.3,
@@ -34,8 +36,10 @@ PRIOR = -1.6
 # Without a passed test nothing is more than a guess, and nothing is ever certain.
 UNTESTED, CERTAIN = 0.3, 0.95
 SUPPORTED, REFUTED = 0.75, 0.1
+WITNESSED = {"evidence", "corroboration"}
+"""Tests that a supported hypothesis needs: they rest on two independent lines."""
 INDEPENDENT = 2
-"""Observations of another source, component or kind that a supported hypothesis needs."""
+"""Observations of another source, component or kind that a hypothesis of an earlier release needs."""
 # The leading hypothesis must be this much ahead of one with another cause.
 MARGIN = 0.1
 
@@ -49,19 +53,20 @@ def judge(
         tests: `{"outcome", "evidence"}` by test.
         observations: what was observed, by id.
     """
-    odds, used = PRIOR, set[str]()
+    odds, used, counted = PRIOR, set[str](), set[str]()
     for name, behind in _passed(tests):
         fresh = behind - used
         # What another test counts already adds nothing here.
         if fresh:
             odds += WEIGHTS.get(name, 0.0)
             used |= fresh
+            counted.add(name)
     failed = [name for name, test in tests.items() if test["outcome"] == "failed"]
     odds -= sum(WEIGHTS.get(name, 0.0) * FAILED for name in failed)
     share = 1 / (1 + math.exp(-odds))
     share = round(min(share, CERTAIN if used else UNTESTED), 4)
     kinds = {_kind(observations[each]) for each in used if each in observations}
-    if share >= SUPPORTED and len(kinds) >= INDEPENDENT:
+    if share >= SUPPORTED and (counted >= WITNESSED or len(kinds) >= INDEPENDENT):
         return share, "supported"
     return share, "refuted" if share <= REFUTED and failed else "investigating"
 

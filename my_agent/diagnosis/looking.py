@@ -9,12 +9,14 @@ from langchain_core.runnables import RunnableConfig
 
 from my_agent import parsing
 from my_agent.asking import Failed
-from my_agent.diagnosis import briefing, connectors, model, runbooks, showing
+from my_agent.diagnosis import briefing, model, runbooks, showing
 from my_agent.diagnosis.analysis import anomalies, overview, rules, steps
 from my_agent.diagnosis.analysis.anomalies import Anomalies, Anomaly
 from my_agent.diagnosis.analysis.checks import Seen, check
 from my_agent.diagnosis.analysis.kinds import kind_of
 from my_agent.diagnosis.analysis.proposal import Proposal
+from my_agent.diagnosis.connectors import calls
+from my_agent.diagnosis.connectors import tools as connected
 from my_agent.diagnosis.events import New
 from my_agent.diagnosis.fold import State
 from my_agent.diagnosis.giving import Giving
@@ -125,14 +127,14 @@ class Looking:
     async def _judge(self, made: Round, quoting: Quoting, proposal: Proposal, by: By) -> None:
         seen, unfound = await quoting.seen(proposal)
         searched = await quoting.searched(proposal, seen)
-        made.judge(proposal, check(seen, unfound, searched), by)
+        made.judge(proposal, check(proposal.cause, seen, unfound, searched), by)
 
     async def _asked(
         self, name: str | None, config: RunnableConfig
     ) -> model.Found | Failed | None:
         settings = DiagnosisSettings.from_environment()
-        tools = await connectors.available(self._session.tenant)
-        told = [f"- {each.name}: {each.description} {json.dumps(each.schema)}" for each in tools]
+        tools = await connected.available(self._session.tenant)
+        told = [f"- {each.name}: {each.description} {json.dumps(dict(each.schema))}" for each in tools]
         text = briefing.render(
             self._state,
             self._found,
@@ -184,8 +186,8 @@ class Looking:
             arguments = json.loads(look.arguments or "{}")
         except ValueError:
             return f"The arguments of {look.tool[:80]} are no JSON."
-        answer = await connectors.call(self._session.tenant, look.tool, arguments)
-        if answer.text is None:
+        answer = await calls.call(self._session.tenant, look.tool, arguments)
+        if answer.refusal:
             return f"{look.tool[:80]}: {answer.refusal}"
         giving = Giving(self._state, DiagnosisSettings.from_environment())
         named = f"{look.tool} {look.arguments}"[:200]

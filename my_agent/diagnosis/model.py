@@ -42,7 +42,7 @@ the limit, the setting, the value.
 "disk full", "wrong image tag", "expired certificate".
 - "quotes": two to six lines, copied verbatim, without their dots at the end. "role" of each: "cause" if it \
 shows the cause itself, "change" for a change before it, "effect" for what follows from it, "context" for a \
-setting or value that explains it, "against" if it speaks against it. Choose lines from different sources, \
+setting or value that explains it, "against" if it can hardly be true if you are right. Choose lines from different sources, \
 components or kinds (a log line, a status, an event, a value, a stack trace): one kind alone proves nothing.
 - "test": what could refute it: "words" that stand together in one line, and "expect": "present" if such a \
 line must be there if you are right, "absent" if it must not. Leave it out if there is none.

@@ -14,6 +14,7 @@ from my_agent.diagnosis.texts import Found
 SEARCHED, COMPARED = 6, 200
 # A shorter quote stands everywhere.
 SHORTEST = 4
+_BAD = ("error", "warning")
 _CUT = re.compile(r"(?:\.\.\.|\N{HORIZONTAL ELLIPSIS})$")
 
 
@@ -84,7 +85,8 @@ class Quoting:
             line.text[: end - start],
             kind_of(group),
             group.component,
-            group.stance,
+            # A warning that ends well is still a warning.
+            "neutral" if group.stance == "fine" and group.level in _BAD else group.stance,
             group.when if group.count == 1 or _is_first(group, line) else await self._when(line),
         )
 

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
+from my_agent.diagnosis.connector import MOST, Connector, parsed
 from my_agent.settings import EnvironmentSettings
 from threadhold.addresses import Network
 
@@ -33,6 +34,12 @@ class DiagnosisSettings(EnvironmentSettings):
     max_followers: int = Field(
         default=50, gt=0, description="Streams of events that a tenant can follow in one process"
     )
+    connectors: tuple[Connector, ...] = Field(
+        default=(),
+        max_length=MOST,
+        description="MCP servers whose tools the diagnosis may ask, as a JSON list "
+        "([fields](../how-to/connectors.md#fields))",
+    )
 
     model_seconds: float = Field(
         default=60.0,
@@ -47,3 +54,8 @@ class DiagnosisSettings(EnvironmentSettings):
         if isinstance(value, str):
             return tuple(network.strip() for network in value.split(",") if network.strip())
         return value
+
+    @field_validator("connectors", mode="before")
+    @classmethod
+    def _parse(cls, value: object) -> object:
+        return parsed(value)

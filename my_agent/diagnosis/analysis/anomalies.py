@@ -62,7 +62,9 @@ class Anomaly:
     def id(self) -> str:
         """Return the id: the same place has the same id in each reading."""
         place = self.places[0] if self.places else Place(0, 0, 0)
-        return f"{self.source}:{place.start}-{place.end}"
+        # A row has a value of several metrics.
+        metric = f":{self.shift.metric[:80]}" if self.shift else ""
+        return f"{self.source}:{place.start}-{place.end}{metric}"
 
 
 @dataclass(slots=True)

@@ -28,7 +28,6 @@ _NO_NAMES = frozenset(
 
 
 _SEE = re.compile(r"\b(?:see|details?|documentation|visit|refer to|help)\b", re.IGNORECASE)
-_CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]\w*")
 
 
 def canonical(name: str) -> str:
@@ -55,4 +54,9 @@ def named(text: str, own: str, known: Collection[str]) -> tuple[str, ...]:
         if name in known and name.lower() not in _NO_NAMES:
             found[name] = None
     none = (own, canonical(own))
-    return tuple(e for e in found if e not in none and not _CLASS.fullmatch(e))[:MOST]
+    return tuple(e for e in found if e not in none and not _is_class(e))[:MOST]
+
+
+def _is_class(name: str) -> bool:
+    """Return whether a name is that of a class of Java, which is a part of its own component."""
+    return name.count(".") > 1 and name.rpartition(".")[2][:1].isupper()

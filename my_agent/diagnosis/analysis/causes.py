@@ -90,6 +90,7 @@ CAUSES: tuple[Cause, ...] = (
             Sign("refused", _any(r"cannot allocate (?:the |\d{1,20} bytes of )?memory", r"\benomem\b", r"failed to allocate memory", r"errno:? ?12\b",
                                  r"cannot allocate \d{1,20} bytes", r"cannot allocate the memory")),
             Sign("exit", _any(r"\bexit(?:ed)?(?: with)?[ _-]?(?:code|status)\"?[:= ]{1,12}137\b"), role="effect"),
+            _RESTARTS,
             Sign("metric", metric=_any(r"mem(?:ory)?.{0,20}us(?:ed|age)|working_set|heap.{0,12}used|\brss\b")),
         ),
         None, (), "",
@@ -165,7 +166,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "volume_missing", "the volume of {component} can't be provided",
         (
-            Sign("class", _any(r"storageclass\S{0,40} \S{1,80} not found", r"provisioningfailed", r"persistentvolumeclaim \S{1,120} not found")),
+            Sign("class", _any(r"storageclass\S{0,40} \S{1,80} not found", r"storageclass\S{0,40} [^\n]{0,20}does not exist", r"provisioningfailed", r"persistentvolumeclaim \S{1,120} not found")),
             Sign("unbound", _any(r"unbound (?:immediate )?persistentvolumeclaims?", r"failedmount\b", r"failedattachvolume", r"podscheduled[\s:=]{1,40}false"), role="effect"),
         ),
     ),
@@ -217,7 +218,7 @@ CAUSES: tuple[Cause, ...] = (
          Sign("ac", _any(r"\bac lost\b", r"input lost", r"voltage (?:out of range|fault)"))),
     ),
     Cause(
-        "kernel_fault", "the kernel of {component} failed",
+        "kernel_fault", "the kernel failed",
         (
             Sign("fault", _any(r"null pointer dereference", r"soft lockup", r"corrupted stack end", r"general protection fault", r"kasan: ", r"kernel bug at", r"unable to handle kernel",
                                r"circular locking dependency", r"hard lockup", r"rcu_\w{1,20} (?:self-)?detected stall")),

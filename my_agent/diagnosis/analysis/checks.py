@@ -4,6 +4,7 @@ Rules and models propose in the same form, and are judged in the same way. Nothi
 counts: only lines of the evidence, what these say, when, and who wrote them.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -15,6 +16,9 @@ from my_agent.diagnosis.reading.digest import Stance
 # Clocks of components differ.
 TOLERANCE = 30_000_000
 """Microseconds by which an effect may come before its cause."""
+_NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
+# Words of a line that tell what it is about, without those of one to three letters.
+_TELLING = re.compile(r"[^\W\d_]{4,}")
 WITNESSES = ("state", "metric", "access", "probe", "trace")
 """Kinds of lines that say how something was, whether or not they call it trouble."""
 # Observations that one result names.
@@ -79,18 +83,24 @@ class Result(NamedTuple):
     reason: str
 
 
-def check(seen: Sequence[Seen], unfound: int, searched: Searched | None) -> list[Result]:
+def check(
+    words: str, seen: Sequence[Seen], unfound: int, searched: Searched | None
+) -> list[Result]:
     """Return the results of all tests of a proposal.
 
     Args:
+        words: the cause in words.
         seen: the lines that its quotes name.
         unfound: how many of its quotes stand nowhere in the evidence.
         searched: what its own search has found, if it has one.
     """
     shown = [each for each in seen if each.role != "against" and each.stance != "fine"]
     causes = [each for each in shown if each.role in ("cause", "change")]
-    results = [_evidence(causes, shown, unfound), _contradiction(seen, shown, searched)]
-    if causes and results[0].outcome == "passed":
+    results = [_evidence(words, causes, shown, unfound), _contradiction(seen, shown, searched)]
+    against = [each for each in seen if each.role == "against"]
+    if against:
+        results.append(Result("doubt", "failed", against[:NAMED], "These lines may speak against it"))
+    if results[0].outcome == "passed":
         first = results[0].behind[0]
         results.append(_corroboration(first, shown))
         results.append(_order(causes, [each for each in shown if each.role == "effect"]))
@@ -99,27 +109,39 @@ def check(seen: Sequence[Seen], unfound: int, searched: Searched | None) -> list
     return results
 
 
-def _evidence(causes: list[Seen], shown: list[Seen], unfound: int) -> Result:
-    """Test whether lines show the cause: one that says so, or a change with trouble after it."""
+def _evidence(words: str, causes: list[Seen], shown: list[Seen], unfound: int) -> Result:
+    """Test whether lines show the cause: one that says so, or a state or a change beside trouble."""
     if not causes:
         missing = f"; {unfound} of its quotes stand nowhere in it" if unfound else ""
         return Result("evidence", "unclear", [], f"No line of the evidence shows this{missing}")
+    if not any(_shares(words, each) for each in causes):
+        return Result("evidence", "unclear", [], "The lines named are about something else")
     troubled = [each for each in causes if each.stance == "trouble"]
     if troubled:
         return Result("evidence", "passed", troubled[:1], "A line of the evidence shows it")
     if any(each.stance == "trouble" for each in shown):
         return Result("evidence", "passed", causes[:1], "It was there, and trouble beside it")
+    states = [each for each in causes if each.kind in WITNESSES]
+    if states:
+        return Result("evidence", "passed", states[:1], "What was measured shows it")
     return Result("evidence", "unclear", [], "The lines named do not say that anything is wrong")
 
 
+def _shares(words: str, seen: Seen) -> bool:
+    """Return whether a line has a telling word of the cause, or what it is about is named there."""
+    told = words.casefold()
+    named = seen.component.casefold()
+    if named and named in told:
+        return True
+    return any(each in told for each in _TELLING.findall(seen.quote.casefold()))
+
+
 def _contradiction(seen: Sequence[Seen], shown: list[Seen], searched: Searched | None) -> Result:
-    named = [each for each in seen if each.role == "against"]
     # A line that says that all is well is no evidence of the opposite.
     turned = [each for each in seen if each.role == "cause" and each.stance == "fine"]
-    if turned and not any(each.role == "cause" for each in shown):
-        named += turned
+    named = [] if any(each.role == "cause" for each in shown) else turned
     if searched is not None and searched.expect == "absent" and searched.found is not None:
-        named.append(searched.found)
+        named = [*named, searched.found]
     if named:
         reason = f"The evidence says otherwise: {named[0].quote[:200]}"
         return Result("contradiction", "failed", named[:NAMED], reason)
@@ -127,16 +149,25 @@ def _contradiction(seen: Sequence[Seen], shown: list[Seen], searched: Searched |
 
 
 def _corroboration(first: Seen, shown: list[Seen]) -> Result:
-    others = [each for each in shown if each.origin != first.origin and _says(each)]
+    others = [each for each in shown if _is_independent(each, first)]
     if others:
         reason = "Another source, component or kind of line shows it, too"
         return Result("corroboration", "passed", others[:NAMED], reason)
     return Result("corroboration", "unclear", [], "Only one kind of line shows it")
 
 
-def _says(seen: Seen) -> bool:
-    """Return whether a line says enough to be a witness: any other may stand beside everything."""
-    return seen.stance == "trouble" or seen.role == "change" or seen.kind in WITNESSES
+def _is_independent(seen: Seen, first: Seen) -> bool:
+    """Return whether a line is a second witness beside the first."""
+    if seen.origin != first.origin:
+        # Any other line may stand beside everything.
+        return seen.stance == "trouble" or seen.role == "change" or seen.kind in WITNESSES
+    # The same writer tells of the cause, and in other words of what follows from it.
+    is_effect = (first.role == "effect") != (seen.role == "effect")
+    return is_effect and seen.stance == "trouble" and _shape(seen.quote) != _shape(first.quote)
+
+
+def _shape(quote: str) -> str:
+    return _NUMBERS.sub("0", quote)
 
 
 def _order(causes: list[Seen], effects: list[Seen]) -> Result:

@@ -7,13 +7,18 @@ from my_agent.diagnosis.analysis import stance
 from my_agent.diagnosis.analysis.anomalies import Anomalies, Anomaly
 from my_agent.diagnosis.analysis.causes import CAUSES, Cause, Sign
 from my_agent.diagnosis.analysis.proposal import Proposal, Quote, Refutation
+from my_agent.diagnosis.reading.digest import Shift
 
 QUOTES = 4
 """Lines that a proposal quotes."""
 LONGEST = 300
 """Characters of a quote."""
+# A metric is near its limit from this part on, and rose if it became so many times what it was.
+NEAR, MORE, DOUBLE, MULTIPLE = 0.8, 1.3, 2.0, 10.0
 SAID = 160
 """Characters of the statement that a cause repeats."""
+
+_VICTIM = Sign("victim", role="effect")
 
 
 class Hit(NamedTuple):
@@ -53,12 +58,19 @@ def _of_cause(cause: Cause, found: Anomalies) -> Iterator[Named]:
     if first is None or _is_contradicted(cause, first, found):
         return
     behind = [first]
-    for hit in hits:
+    for hit in [*hits, *_victims(first, found)]:
         if _is_independent(hit, behind) and _is_related(hit, first, found):
             behind.append(hit)
     if len(behind) > 1:
         del behind[QUOTES:]
         yield Named(_proposal(cause, first, behind), tuple(each.anomaly for each in behind))
+
+
+def _victims(first: Hit, found: Anomalies) -> Iterator[Hit]:
+    """Yield the trouble of other components that names the one which has the cause."""
+    for anomaly in found.blamed.get(first.component, []):
+        if anomaly.novelty != "chronic" and anomaly.component != first.component:
+            yield Hit(_VICTIM, anomaly)
 
 
 def _hits(cause: Cause, found: Anomalies) -> Iterator[Hit]:
@@ -74,11 +86,24 @@ def _hits(cause: Cause, found: Anomalies) -> Iterator[Hit]:
 def shows(sign: Sign, anomaly: Anomaly) -> bool:
     """Return whether an observation says what a sign is about, rather than its opposite."""
     if anomaly.shift is not None:
-        rose = anomaly.shift.after > anomaly.shift.before
-        return sign.metric is not None and rose and bool(sign.metric.search(anomaly.shift.metric))
+        is_it = sign.metric is not None and sign.metric.search(anomaly.shift.metric) is not None
+        return is_it and _rose(anomaly.shift, sign)
     if sign.logs is None or anomaly.stance != "trouble":
         return False
     return any(stance.says(anomaly.text, each) for each in sign.logs.finditer(anomaly.text))
+
+
+def _rose(shift: Shift, sign: Sign) -> bool:
+    """Return whether a metric rose enough: near its limit, or to a multiple if that is unknown."""
+    before, after = shift.before, shift.after
+    if after <= before or before < 0:
+        return False
+    if sign.role == "effect":
+        return after >= DOUBLE * before
+    if "%" in shift.metric or "percent" in shift.metric.lower():
+        return after >= NEAR * 100 and after >= MORE * before
+    is_part = after <= 1 + (1 - NEAR)
+    return (after >= NEAR and after >= MORE * before) if is_part else after >= MULTIPLE * before
 
 
 def _first(cause: Cause, hits: list[Hit], tolerance: int) -> Hit | None:
@@ -119,6 +144,7 @@ def _is_related(hit: Hit, first: Hit, found: Anomalies) -> bool:
             return False
         one, other = first.component, hit.anomaly.component
         near = one == other or not one or not other or one in hit.anomaly.names
+        near = near or f"{one}-".startswith(f"{other}-") or f"{other}-".startswith(f"{one}-")
         return near or (other, one) in found.calls
     return True
 

@@ -44,11 +44,12 @@ class Clock:
 
 def read(sources: Iterable[Digest]) -> Clock:
     """Return when trouble begins in some sources."""
-    digests = [each for each in sources if each.first is not None and each.last is not None]
-    if not digests:
+    digests = list(sources)
+    ends = [each for digest in digests for each in (digest.first, digest.last) if each is not None]
+    ends += [shift.when for digest in digests for shift in digest.shifts]
+    if not ends:
         return Clock()
-    first = min(each.first or 0 for each in digests)
-    last = max(each.last or 0 for each in digests)
+    first, last = min(ends), max(ends)
     if last <= first:
         return Clock(first, last)
     trouble = [0.0] * BUCKETS

@@ -142,6 +142,7 @@ OF_ONE = {
     "integration/http/test_fuzz.py": "sends each request to both databases",
     "integration/platform/test_mounting.py": "each host and prefix on one of the databases",
     "chaos/test_reaper.py": "processes that a test session leaves",
+    "integration/my_agent/test_diagnosis_connectors.py": "sessions with an MCP server, which open no database",
     "integration/http/test_connections.py": "sockets, before any request reaches a database",
     "integration/http/test_security_baseline.py": "processes that refuse to start",
     "integration/cli/test_init.py": "the project that `threadhold init` writes keeps a file",

@@ -39,6 +39,7 @@ def propose(*sources: list[Line], form: str = "log4j") -> list[Proposal]:
         ("too_many_connections", [("db", "FATAL: sorry, too many clients already", 1), ("shop", "failed to connect to db", 2)]),
         ("unschedulable", [("web", "0/3 nodes are available: 3 Insufficient memory.", None), ("web", "PodScheduled   False", None)]),
         ("setting_missing", [("web", "Environment variable KEY is undefined", None), ("web", "Exit Code: 1", None)]),
+        ("volume_missing", [("redis-pvc", "ProvisioningFailed: storageclass.storage.k8s.io \"fast\" not found", None), ("redis", "pod has unbound immediate PersistentVolumeClaims, 0/2 nodes are available", None)]),
         ("deadlock", [("db", "LATEST DETECTED DEADLOCK", None), ("db", "*** WE ROLL BACK TRANSACTION (2)", None)]),
         ("network_down", [("kernel", "AirPort: Link Down on en0", 1), ("mail", "connect failed: Network is down", 1)]),
     ],
@@ -130,6 +131,28 @@ def test_a_metric_is_another_kind_of_observation() -> None:
     assert [(each.kind, each.component) for each in found] == [("cpu_saturated", "mail")]
     made.shifts = made.shifts[1:]
     assert rules.propose(anomalies.find({"m": made})) == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "is_named"),
+    [
+        ("CpuUsageRate(%)", 7, 98, True),
+        ("CpuUsageRate(%)", 45, 68, False),
+        ("cpu_cores", 0.2, 0.9, True),
+        ("cpu_millis", 100, 2_000, True),
+        ("cpu_millis", 100, 200, False),
+        ("cpu_millis", 100, 3, False),
+    ],
+)
+def test_a_processor_is_saturated_near_its_limit(
+    metric: str, before: float, after: float, is_named: bool
+) -> None:
+    made = Digest("csv", 10, first=START, last=START + 3_600 * SECOND)
+    made.shifts = [
+        Shift("mail", metric, before, after, START + 60 * SECOND, Place(0, 9, 1)),
+        Shift("mail", "latency_p99", 0.1, 4.0, START + 60 * SECOND, Place(0, 9, 1)),
+    ]
+    assert bool(rules.propose(anomalies.find({"m": made}))) == is_named
 
 
 def test_a_long_statement_is_cut_in_the_sentence() -> None:

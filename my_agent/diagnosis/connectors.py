@@ -1,2 +1,0 @@
-async def available(tenant): return []
-async def call(tenant, name, arguments): raise AssertionError
