@@ -73,6 +73,9 @@ class Session:
         if known is None:
             return await self.now()
         tenant, session, task = self.tenant, self.id, self.task
+        origin = await tables.run(lambda conn: branching.known(conn, tenant, known), tenant)
+        if origin is not None and origin[0] != session and not (await self.now()).seq:
+            await branching.copy_texts(tables, tenant, *origin, session)
 
         def work(connection: Connection) -> Moment:
             return branching.resume(connection, tenant, session, known, task)

@@ -212,10 +212,9 @@ async def test_hosts_are_probed_only_on_request_and_never_inside(ada: Member) ->
         f"{'very-' * 60}long-service-name | 2026-03-02T09:40:00Z ERROR it failed",
         f"2026-03-02 09:40:00 ERROR [{'x' * 9_000}] it failed",
         "0001-01-01T00:00:00+14:00 ERROR [payments] it failed\n9999-12-31T23:59:59-14:00 ERROR [payments] again",
-        "ERROR \ud800 half of a character",
         '{"level": "error", "msg": {"deep": [[[[[]]]]]}, "service": ' + '"a"' * 3 + "}",
         "==> " + "n" * 280 + " <==\nERROR failed",
-        "\n".join(["```", "panic: runtime error", "```", "```", "```"]),
+        "```\npanic: runtime error\n```\n```\n```",
         "Mär 02 09:40:00 h\u00f6st d[1]: Fehler\r\n\t\tat x.y(Z.java:1)\r",
     ],
 )  # fmt: skip
