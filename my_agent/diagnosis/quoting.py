@@ -83,7 +83,7 @@ class Quoting:
             start,
             end,
             line.text[: end - start],
-            kind_of(group),
+            kind_of(group, self._state["sources"][line.source]["format"]),
             group.component,
             # A warning that ends well is still a warning.
             "neutral" if group.stance == "fine" and group.level in _BAD else group.stance,

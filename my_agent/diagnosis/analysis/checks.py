@@ -19,7 +19,7 @@ TOLERANCE = 30_000_000
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 # Words of a line that tell what it is about, without those of one to three letters.
 _TELLING = re.compile(r"[^\W\d_]{4,}")
-WITNESSES = ("state", "metric", "access", "probe", "trace")
+WITNESSES = ("state", "metric", "access", "audit", "probe", "trace")
 """Kinds of lines that say how something was, whether or not they call it trouble."""
 # Observations that one result names.
 NAMED = 4
@@ -165,6 +165,9 @@ def _is_independent(seen: Seen, first: Seen) -> bool:
     if seen.origin != first.origin:
         # Any other line may stand beside everything.
         return seen.stance == "trouble" or seen.role == "change" or seen.kind in WITNESSES
+    if seen.kind == first.kind == "metric":
+        # A value beside the one that is too high: how it was before, or elsewhere.
+        return seen.id != first.id and seen.role != first.role
     # The same writer tells of the cause, and in other words of what follows from it.
     is_effect = (first.role == "effect") != (seen.role == "effect")
     tells = seen.stance == "trouble" or seen.kind in WITNESSES

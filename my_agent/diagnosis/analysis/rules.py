@@ -108,7 +108,13 @@ def _rose(shift: Shift, sign: Sign) -> bool:
 
 def _first(cause: Cause, hits: list[Hit], tolerance: int) -> Hit | None:
     """Return the most telling sign of the cause itself among those that came first."""
-    own = [each for each in hits if each.sign.role == "cause"]
+    # After a warning a program goes on: alone it names no cause. Events of Kubernetes know no errors.
+    own = [
+        each
+        for each in hits
+        if each.sign.role == "cause"
+        and (each.anomaly.level != "warning" or each.anomaly.form.endswith("-events"))
+    ]
     timed = [each.anomaly.when for each in own if each.anomaly.when is not None]
     if timed:
         early = min(timed) + tolerance

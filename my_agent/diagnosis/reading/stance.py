@@ -38,7 +38,7 @@ def of(text: str, level: str = "") -> Stance:
         return "trouble"
     if last is not None:
         return "fine" if level != "error" and _ends_well(text, low, last) else "trouble"
-    if level == "error":
+    if level == "error" or wording.MARKED.search(text):
         # A tool that writes everything as errors says it plainly when all is well.
         plain = wording.GOOD_VALUE.search(low) or _ends_well(text, low, 0)
         return "fine" if plain else "trouble"
