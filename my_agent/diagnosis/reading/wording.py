@@ -69,7 +69,9 @@ PLAIN = _words(
 )  # fmt: skip
 """What is a statement unless it is negated, asked for, or in a name."""
 
-MARKED = re.compile(r"(?<![\w-])(?:FATAL|PANIC|EMERG|CRITICAL|BUG)(?=[:\]]| \[| [a-z])|(?<![\w-])ERROR:")
+MARKED = re.compile(
+    r"(?<![\w-])(?:FATAL|PANIC|EMERG|CRITICAL|BUG)(?=[:\]]| \[| [a-z])|(?<![\w-])ERROR:"
+)
 """A level that stands inside of a line, behind what a program writes before it; as it is written."""
 
 WEAK = _words(
