@@ -3,7 +3,12 @@
 Each graph declares its own in `tables.py`. Every row has a tenant, and every statement filters by it.
 """
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
 
 from threadhold.tables import Tables
 
@@ -12,7 +17,41 @@ tables = Tables(
     versions="product_version",
     modules=[
         f"my_agent.{graph}.tables"
-        for graph in ("chat", "diagnosis", "icp_finder.records", "research", "tutor")
+        for graph in ("chat", "companies", "diagnosis", "icp_finder.records", "research", "tutor")
     ],
 )
 metadata = tables.metadata
+run = tables.run
+"""Run work in one transaction of a tenant in a thread, and return its result."""
+
+
+def insert(connection: Connection, table: Table) -> Any:
+    """Return an insert that can say what happens on a conflict, for the database in use."""
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table)
+
+
+def upsert(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[dict[str, Any]],
+    *,
+    keep: Collection[str] = (),
+) -> None:
+    """Insert rows, or update those with the same primary key.
+
+    Args:
+        connection: in a transaction that writes.
+        table: the table.
+        rows: rows with all columns.
+        keep: columns that an update leaves unchanged.
+    """
+    if not rows:
+        return
+    new = insert(connection, table)
+    changed = [each.name for each in table.c if not each.primary_key and each.name not in keep]
+    statement = new.on_conflict_do_update(
+        index_elements=list(table.primary_key),
+        set_={name: new.excluded[name] for name in changed},
+    )
+    connection.execute(statement, rows)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from my_agent.icp_finder.model import SIZES
 from my_agent.icp_finder.places import in_english
-from my_agent.icp_finder.sites import domain
+from my_agent.web.sites import domain
 
 _RANGE = re.compile(r"(\d+)\s*(?:-|\u2013)\s*(\d+)|(\d+)\s*(\+?)")
 # More people than any company has.

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from my_agent.companies import register
 from my_agent.icp_finder.records.tables import discoveries
-from my_agent.icp_finder.search import register
 from tests.support.browser import WEB, Page, browser
 from tests.support.icp import Person, Sites, icp_server, url
 from tests.support.policy import Member, headers, member
@@ -19,7 +19,7 @@ from tests.support.products import using
 
 pytestmark = [pytest.mark.usefixtures("web_build"), pytest.mark.only("sqlite")]
 
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 NAMES = 'return page.locator(".icp-candidates > ol h3").allInnerTexts()'
 
 

@@ -23,7 +23,6 @@ from my_agent.icp_finder.enrichment import background
 from my_agent.icp_finder.enrichment.background import JobError
 from my_agent.icp_finder.enrichment.enriching import enrich
 from my_agent.icp_finder.model import Candidate, Company, DiscoveryKey, Failure, Icp, Job
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.store import (
     asked_for,
     candidate,
@@ -35,6 +34,7 @@ from my_agent.icp_finder.records.store import (
 from my_agent.icp_finder.records.tables import jobs
 from my_agent.icp_finder.search import likeness
 from my_agent.icp_finder.search.scoring import FEEDBACK, score
+from my_agent.tables import run
 from my_agent.user import User, caller
 from threadhold.tables import lock
 

@@ -9,8 +9,8 @@ from my_agent.icp_finder.model import Snapshot
 from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records.diffs import basis, changed, icp_hash
-from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
+from my_agent.web.sites import domain
 from my_agent.web.websites import readable
 
 

@@ -20,10 +20,10 @@ from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Feedback, Verdict
 from my_agent.icp_finder.search import scoring, searching, shortlist
 from my_agent.icp_finder.search.website import read_site
-from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State, Undo
 from my_agent.user import caller
 from my_agent.web.fetch import SiteError
+from my_agent.web.sites import domain
 
 Exit = Literal["choose", "profile_builder", "return_user_probe", "__end__"]
 

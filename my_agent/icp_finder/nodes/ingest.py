@@ -29,11 +29,11 @@ from my_agent.icp_finder.reading.situation import HIDDEN, Situation
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.sites import domain, websites
 from my_agent.icp_finder.state import State
 from my_agent.understanding.acts import Reading
 from my_agent.understanding.names import Listed
 from my_agent.user import caller
+from my_agent.web.sites import domain, websites
 
 # Characters of the new messages that count.
 MAX_TEXT = 20_000

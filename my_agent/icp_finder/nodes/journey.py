@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, interrupt
 
+from my_agent.companies import ssic
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.nodes.changes import changed_parts, difference, next_session
@@ -22,10 +23,9 @@ from my_agent.icp_finder.reading.questions import (
 )
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions
-from my_agent.icp_finder.search import ssic
-from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import Asked, State
 from my_agent.user import caller
+from my_agent.web.sites import domain
 
 Exit = Literal["normalize", "choose", "__end__"]
 

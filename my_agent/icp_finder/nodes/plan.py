@@ -6,8 +6,8 @@ from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
-from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
+from my_agent.web.sites import domain
 
 
 @dataclass

@@ -22,11 +22,11 @@ from my_agent.icp_finder.reading.heard import Heard, combined, has_data, nothing
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions, Signals, decide, signals
 from my_agent.icp_finder.records.diffs import icp_hash
-from my_agent.icp_finder.search.page_kinds import KNOWN
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
 from my_agent.user import caller
+from my_agent.web.page_kinds import KNOWN
+from my_agent.web.sites import domain
 
 Exit = Literal["profile_builder", "converse", "__end__"]
 

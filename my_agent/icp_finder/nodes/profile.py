@@ -17,10 +17,10 @@ from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions
 from my_agent.icp_finder.search import proposing
 from my_agent.icp_finder.search.website import read_site
-from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
 from my_agent.user import caller
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
+from my_agent.web.sites import domain
 
 
 async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:

@@ -11,9 +11,9 @@ from itertools import takewhile
 
 from rapidfuzz import fuzz
 
-from my_agent.icp_finder import sites
 from my_agent.icp_finder.reading import commands
 from my_agent.understanding import names, quotes, words
+from my_agent.web import sites
 
 # Likeness of two words, from 0 to 100, at which one may be a form of the other.
 ALIKE = 78

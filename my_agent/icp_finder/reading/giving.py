@@ -9,9 +9,9 @@ from my_agent.icp_finder.reading import evidence
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.ordering import is_sure
 from my_agent.icp_finder.reading.turn import Turn
-from my_agent.icp_finder.sites import domain
 from my_agent.understanding import acts as of
 from my_agent.understanding import names
+from my_agent.web.sites import domain
 
 Giving = of.Correct | of.Include | of.Answer
 _SITES = ("website", "customers", "companies")

@@ -5,7 +5,8 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder import sites, values
+from my_agent.icp_finder import values
+from my_agent.web import sites
 
 
 class Order(TypedDict):

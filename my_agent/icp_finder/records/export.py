@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Row, select
 
 from my_agent.icp_finder.model import WEIGHTS, DiscoveryKey
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.store import BEST, with_scores
 from my_agent.icp_finder.records.tables import candidates, discoveries, scores
+from my_agent.tables import run
 
 COLUMNS = (
     *("company", "rule", "rank", "name", "uen", "website", "region", "industry", "ssic", "score"),

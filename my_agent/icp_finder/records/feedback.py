@@ -11,10 +11,10 @@ from typing import Literal
 from sqlalchemy import Connection, delete, select
 
 from my_agent.icp_finder.model import Scored
-from my_agent.icp_finder.records.statements import run, upsert
 from my_agent.icp_finder.records.store import now
 from my_agent.icp_finder.records.tables import feedback
 from my_agent.icp_finder.texts import words
+from my_agent.tables import run, upsert
 
 Verdict = Literal["rejected", "kept", "liked"]
 

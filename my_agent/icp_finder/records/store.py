@@ -40,7 +40,6 @@ from my_agent.icp_finder.model import (
     Sources,
     Version,
 )
-from my_agent.icp_finder.records.statements import run, upsert
 from my_agent.icp_finder.records.tables import (
     candidates,
     discoveries,
@@ -49,6 +48,7 @@ from my_agent.icp_finder.records.tables import (
     rules,
     scores,
 )
+from my_agent.tables import run, upsert
 from threadhold.tables import lock
 
 T = TypeVar("T")

@@ -136,25 +136,3 @@ jobs = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("tenant_id", "icp_hash", "rule_name", name="uq_enrichment_jobs_key"),
 )
-
-companies = Table(
-    "companies",
-    metadata,
-    *_key("tenant_id", "uen"),
-    _text("name"),
-    _text("entity_type"),
-    # The status in the register's words; `is_live` says whether the company is active.
-    _text("status"),
-    Column("is_live", Boolean, nullable=False),
-    _text("registered_on"),
-    # Five digits, or empty.
-    _text("primary_ssic"),
-    _text("primary_activity"),
-    _text("secondary_ssic"),
-    _text("secondary_activity"),
-    _text("address"),
-    _text("postal_code"),
-    Column("updated_at", UtcDateTime, nullable=False),
-    Index("ix_companies_primary", "tenant_id", "is_live", "primary_ssic"),
-    Index("ix_companies_secondary", "tenant_id", "is_live", "secondary_ssic"),
-)

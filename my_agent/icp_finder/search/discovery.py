@@ -13,12 +13,11 @@ from typing import Any
 
 import httpx
 
-from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
-from my_agent.icp_finder.search import page_kinds
 from my_agent.icp_finder.search.website import line, name_in
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.texts import plain_name
+from my_agent.web import page_kinds, sites
 from my_agent.web.websites import readable
 
 logger = logging.getLogger(__name__)

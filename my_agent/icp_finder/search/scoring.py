@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from my_agent.companies import ssic
 from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Evidence, Icp, Score
-from my_agent.icp_finder.search import ssic
 from my_agent.icp_finder.texts import words
 
 # The most that a user's feedback adds or takes away.

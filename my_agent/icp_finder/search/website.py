@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from my_agent import parsing
-from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.settings import IcpSettings
+from my_agent.web import sites
 from my_agent.web.fetch import SiteUnreadable, fetch, shown_host
 from my_agent.web.websites import readable
 

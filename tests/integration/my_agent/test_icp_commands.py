@@ -12,8 +12,8 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
+from my_agent.companies import register
 from my_agent.icp_finder.records.tables import feedback, jobs, profiles
-from my_agent.icp_finder.search import register
 from tests.support.icp import AGENT, Person, Sites, act, icp_server, reading, url
 from tests.support.openai_replies import Failure
 from tests.support.openai_server import OpenAIServer
@@ -22,7 +22,7 @@ from tests.support.products import using
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 
 
 def ingested(folder: Path) -> Path:

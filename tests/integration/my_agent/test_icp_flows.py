@@ -15,8 +15,8 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
+from my_agent.companies import register
 from my_agent.icp_finder.records.tables import discoveries, jobs, profiles
-from my_agent.icp_finder.search import register
 from tests.support.icp import AGENT, Person, Sites, icp_server, url
 from tests.support.processes import ROOT, Running
 from tests.support.products import using
@@ -25,7 +25,7 @@ from tests.support.served import PATIENCE
 pytestmark = pytest.mark.usefixtures("each_database")
 
 Flow = Callable[[Person], AsyncIterator[None]]
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 
 
 def ingested(folder: Path) -> None:

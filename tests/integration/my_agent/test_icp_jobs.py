@@ -21,8 +21,8 @@ from my_agent.icp_finder.enrichment import background, jobs
 from my_agent.icp_finder.model import Candidate, Company, DiscoveryKey, Icp, Score, Scored
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.tables import jobs as table
+from my_agent.tables import run
 from tests.support import databases
 from tests.support.policy import SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold

@@ -11,12 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from my_agent.icp_finder import sites
 from my_agent.icp_finder.enrichment.enriching import contacts
 from my_agent.icp_finder.search import website
 from my_agent.icp_finder.search.website import read_page, read_site
 from my_agent.threads import context_key
-from my_agent.web import fetch
+from my_agent.web import fetch, sites
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
 from tests.support.certificates import certified
 from tests.support.websites import HTML, Page, Websites, company_page, redirect, websites

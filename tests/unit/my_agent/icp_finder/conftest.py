@@ -9,8 +9,8 @@ import structlog
 from my_agent.icp_finder import thread
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.nodes import profile
-from my_agent.icp_finder.sites import domain
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
+from my_agent.web.sites import domain
 from tests.support.icp_state import (
     HAULIER,
 )

@@ -189,7 +189,7 @@ def normal(code: str) -> str:
 @cache
 def industries() -> tuple[Industry, ...]:
     """Return the whole table."""
-    path = files("my_agent.icp_finder.search").joinpath("reference/ssic.csv")
+    path = files("my_agent.companies").joinpath("reference/ssic.csv")
     rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     return tuple(
         Industry(

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, cast
 Kind = Literal["company", "job_board", "directory", "report", "article", "social", "public"]
 
 # Domains whose pages are never a company's own website.
-_TABLE = files("my_agent.icp_finder.search").joinpath("reference/page_kinds.csv")
+_TABLE = files("my_agent.web").joinpath("reference/page_kinds.csv")
 KNOWN: dict[str, Kind] = {
     row["domain"]: cast("Kind", row["kind"])
     for row in csv.DictReader(_TABLE.read_text(encoding="utf-8").splitlines())

@@ -1,0 +1,1 @@
+"""Companies: Singapore's register of companies and its classification of industries, for every graph."""
