@@ -14,10 +14,11 @@ from typing import Any
 import httpx
 
 from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
-from my_agent.icp_finder.search.website import line, name_in
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.texts import plain_name
+from my_agent.storable import one_line
 from my_agent.web import page_kinds, sites
+from my_agent.web.pages import name_in
 from my_agent.web.websites import readable
 
 logger = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ def _ask(query: str) -> list[Result]:
 
 
 def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
-    title, body = (line(result.get(name)) for name in ("title", "body"))
+    title, body = (one_line(result.get(name)) for name in ("title", "body"))
     website, domain = _site(result)
     if not domain or page_kinds.kind(domain, str(result["href"]), title, body) != "company":
         return None

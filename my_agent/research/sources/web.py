@@ -9,7 +9,7 @@ from ddgs.exceptions import DDGSException
 
 from my_agent.research.model import SearchResult
 from my_agent.research.settings import ResearchSettings
-from my_agent.research.text import one_line, storable
+from my_agent.storable import one_line, storable
 from my_agent.web.fetch import SiteError, get
 
 RESULTS = 10
