@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Column, Connection, Row, Select, Table, Text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from threadhold.tables import Tables
@@ -23,6 +23,21 @@ tables = Tables(
 metadata = tables.metadata
 run = tables.run
 """Run work in one transaction of a tenant in a thread, and return its result."""
+
+
+async def rows(ask: Select[Any], tenant_id: str) -> Sequence[Row[Any]]:
+    """Return the rows that a tenant's query gives."""
+    return await run(lambda connection: connection.execute(ask).all(), tenant_id)
+
+
+def texts(*names: str, null: bool = False) -> list[Column[str]]:
+    """Return columns of texts."""
+    return [Column(name, Text, nullable=null) for name in names]
+
+
+def keys(*names: str) -> list[Column[str]]:
+    """Return columns of texts that are the primary key."""
+    return [Column(name, Text, primary_key=True) for name in names]
 
 
 def insert(connection: Connection, table: Table) -> Any:

@@ -1,13 +1,14 @@
 """Metadata of the thread of a run, read and written through the server's API."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
 from httpx import HTTPError
 from langchain_core.runnables import RunnableConfig
 from langgraph_sdk import get_client
+from langgraph_sdk.client import ThreadsClient
 from langgraph_sdk.errors import LangGraphError
 
 from my_agent.icp_finder.reading.questions import Question
@@ -40,41 +41,39 @@ def is_early(config: RunnableConfig, asking: Question | None) -> bool:
 async def metadata(config: RunnableConfig) -> Mapping[str, Any]:
     """Return the metadata of the run's thread; empty without a server or such a thread.
 
-    The SDK calls the server in this process on behalf of the run's user, without a network.
+    The server itself rejects runs on read-only threads; the check of what is returned is a second one.
     """
-    thread = thread_id(config)
-    if thread is None or _SERVER not in sys.modules:
-        return {}
-    try:
-        async with get_client() as client:
-            found = await client.threads.get(thread)
-    except (HTTPError, LangGraphError) as error:
-        # The server itself rejects runs on read-only threads; this check is a second one.
-        _log_failure("thread_unread", thread, error)
-        return {}
-    return found.get("metadata") or {}
+    found = await _asked("thread_unread", config, lambda threads, thread: threads.get(thread))
+    return (found or {}).get("metadata") or {}
 
 
 async def set_website(config: RunnableConfig, website: str) -> None:
     """Write the company's website into the metadata of the run's thread.
 
-    The server's thread policy may then close other threads of the same company.
+    The server's thread policy may then close other threads of the same company. Without an answer the
+    conversation continues; only the thread's label is outdated.
     """
+    label = {"website": website}
+    await _asked(
+        "thread_not_labelled", config, lambda of, thread: of.update(thread, metadata=label)
+    )
+
+
+async def _asked(
+    failure: str, config: RunnableConfig, ask: Callable[[ThreadsClient, str], Awaitable[Any]]
+) -> Mapping[str, Any] | None:
+    """Ask the server in this process, on behalf of the run's user; None if it does not answer."""
     thread = thread_id(config)
     if thread is None or _SERVER not in sys.modules:
-        return
+        return None
     try:
         async with get_client() as client:
-            await client.threads.update(thread, metadata={"website": website})
+            found: Mapping[str, Any] = await ask(client.threads, thread)
     except (HTTPError, LangGraphError) as error:
-        # The conversation can continue; only the thread's label is outdated.
-        _log_failure("thread_not_labelled", thread, error)
-
-
-def _log_failure(action: str, thread: str, error: Exception) -> None:
-    logger.warning(
-        "Thread request failed", action=action, thread_id=thread, error=type(error).__name__
-    )
+        problem = type(error).__name__
+        logger.warning("Thread request failed", action=failure, thread_id=thread, error=problem)
+        return None
+    return found
 
 
 def is_read_only(of: Mapping[str, Any]) -> bool:

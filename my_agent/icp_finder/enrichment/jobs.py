@@ -8,7 +8,7 @@ already enriched stay enriched.
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, Update, insert, select, update
 
 from my_agent.icp_finder.enrichment import background
 from my_agent.icp_finder.enrichment.background import JobError
@@ -74,10 +74,10 @@ async def enrich_now(
     """
     of = DiscoveryKey(tenant_id, rule_name, icp_hash)
 
-    def read() -> Awaitable[dict[str, Row[Any]]]:
-        return run(lambda connection: find_candidates(connection, of, keys), tenant_id)
+    def read(connection: Connection) -> dict[str, Row[Any]]:
+        return find_candidates(connection, of, keys)
 
-    due = [row for row in (await read()).values() if row.enriched_at is None]
+    due = [row for row in (await run(read, tenant_id)).values() if row.enriched_at is None]
     free, done = asyncio.Semaphore(MAX_CONCURRENT), itertools.count(1)
 
     async def one(row: Row[Any]) -> None:
@@ -86,7 +86,7 @@ async def enrich_now(
         _emit(row.key, row.name, details, next(done), len(due))
 
     await asyncio.gather(*map(one, due))
-    rows = await read()
+    rows = await run(read, tenant_id)
     return [candidate(rows[key]) for key in dict.fromkeys(keys) if key in rows]
 
 
@@ -115,9 +115,9 @@ async def enqueue(
     try:
         run_id = await background.start(row.job_id, row.thread_id)
     except JobError as error:
-        await run(_updating(row, status="failed", reason=str(error)), of.tenant_id, write=True)
+        await _note(row, status="failed", reason=str(error))
         raise
-    await run(_updating(row, run_id=run_id), of.tenant_id, write=True)
+    await _note(row, run_id=run_id)
     return replace(_job(row), created=True)
 
 
@@ -133,8 +133,7 @@ async def stop(tenant_id: str, rule_name: str, icp_hash: str) -> bool:
     if row.run_id is not None:
         await background.cancel(row.thread_id, row.run_id)
     # Also if the run does not answer: its next step finds the job with another thread.
-    end = _updating(row, status="cancelled", thread_id=str(uuid4()), run_id=None)
-    await run(end, tenant_id, write=True)
+    await _note(row, status="cancelled", thread_id=str(uuid4()), run_id=None)
     return True
 
 
@@ -169,7 +168,8 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | N
         step = _step(connection, row)
         status = "running" if step.candidate else "done"
         # The process that started the run may have crashed before it stored the run's id.
-        _updating(row, status=status, done=step.done, reason=None, run_id=run_id)(connection)
+        changes = {"status": status, "done": step.done, "reason": None, "run_id": run_id}
+        connection.execute(_updating(job_id, thread_id, **changes))
         return step
 
     return await run(work, tenant_id, write=True)
@@ -185,10 +185,11 @@ async def enrich_step(step: Step) -> None:
 @asynccontextmanager
 async def recording_the_end(tenant_id: str, job_id: str, thread_id: str) -> AsyncIterator[None]:
     """Record in the job's row if the enclosed code fails or is cancelled."""
-    this = update(jobs).filter_by(tenant_id=tenant_id, job_id=job_id, thread_id=thread_id)
 
     async def note(status: str, reason: str | None) -> None:
-        end = this.values(status=status, reason=reason, updated_at=now())
+        end = _updating(job_id, thread_id, status=status, reason=reason).filter_by(
+            tenant_id=tenant_id
+        )
         await run(lambda connection: connection.execute(end), tenant_id, write=True)
 
     try:
@@ -281,7 +282,7 @@ def _claim(
         again = {"run_id": None, "reason": None, "started_at": now(), "user_id": user.user_id}
         changes |= {**fresh, **again}
     if changes:
-        _updating(row, **changes)(connection)
+        connection.execute(_updating(row.job_id, row.thread_id, **changes))
         row = _find(connection, of) or row
     return row, starts_run
 
@@ -324,15 +325,15 @@ def _find(connection: Connection, of: DiscoveryKey) -> Row[Any] | None:
     return connection.execute(select(jobs).filter_by(**of._asdict())).first()
 
 
-def _updating(row: Row[Any], **changes: Any) -> Callable[[Connection], None]:
-    """Return an update of the job's row that does nothing if the job has been restarted since."""
-    this = update(jobs).filter_by(job_id=row.job_id, thread_id=row.thread_id)
-    statement = this.values(**changes, updated_at=now())
+def _updating(job_id: str, thread_id: str, **changes: Any) -> Update:
+    """Return an update of a job's row that does nothing if the job has been restarted since."""
+    this = update(jobs).filter_by(job_id=job_id, thread_id=thread_id)
+    return this.values(**changes, updated_at=now())
 
-    def work(connection: Connection) -> None:
-        connection.execute(statement)
 
-    return work
+async def _note(row: Row[Any], **changes: Any) -> None:
+    statement = _updating(row.job_id, row.thread_id, **changes)
+    await run(lambda connection: connection.execute(statement), row.tenant_id, write=True)
 
 
 def _job(row: Row[Any]) -> Job:

@@ -11,7 +11,7 @@ from sqlalchemy import Row, select
 from my_agent.icp_finder.model import WEIGHTS, DiscoveryKey
 from my_agent.icp_finder.records.store import BEST, with_scores
 from my_agent.icp_finder.records.tables import candidates, discoveries, scores
-from my_agent.tables import run
+from my_agent.tables import rows
 
 COLUMNS = (
     *("company", "rule", "rank", "name", "uen", "website", "region", "industry", "ssic", "score"),
@@ -37,8 +37,7 @@ async def latest_scores(tenant_id: str) -> AsyncIterator[str]:
     """
     yield _lines([COLUMNS])
     ask = select(discoveries).filter_by(tenant_id=tenant_id).order_by(discoveries.c.discovered_at)
-    rows = await run(lambda connection: connection.execute(ask).all(), tenant_id)
-    latest = {(row.domain, row.rule_name): row.icp_hash for row in rows}
+    latest = {(row.domain, row.rule_name): row.icp_hash for row in await rows(ask, tenant_id)}
     for (domain, rule_name), icp_hash in sorted(latest.items()):
         async for lines in _discovery(domain, DiscoveryKey(tenant_id, rule_name, icp_hash)):
             yield lines
@@ -60,13 +59,12 @@ async def scores_of(domain: str, of: DiscoveryKey | None) -> AsyncIterator[str]:
 async def _discovery(domain: str, of: DiscoveryKey) -> AsyncIterator[str]:
     ask = with_scores(of)
     ordered = ask.with_only_columns(candidates.c.key).order_by(*BEST)
-    order = await run(lambda connection: connection.scalars(ordered).all(), of.tenant_id)
+    order = [row.key for row in await rows(ordered, of.tenant_id)]
     for start in range(0, len(order), BATCH):
         keys = order[start : start + BATCH]
         batch = ask.add_columns(scores.c.scored_at).where(candidates.c.key.in_(keys))
-        found = await run(lambda c, batch=batch: c.execute(batch).all(), of.tenant_id)  # type: ignore[misc]
-        rows = {row.key: row for row in found}
-        ranked = ((start + at, rows[key]) for at, key in enumerate(keys, 1) if key in rows)
+        found = {row.key: row for row in await rows(batch, of.tenant_id)}
+        ranked = ((start + at, found[key]) for at, key in enumerate(keys, 1) if key in found)
         yield _lines(_cells(domain, of.rule_name, rank, row) for rank, row in ranked)
 
 
@@ -82,9 +80,9 @@ def _cells(domain: str, rule: str, rank: int, row: Row[Any]) -> list[object]:
     ]
 
 
-def _lines(rows: Iterable[Iterable[object]]) -> str:
+def _lines(lines: Iterable[Iterable[object]]) -> str:
     text = io.StringIO(newline="")
-    csv.writer(text).writerows([harmless(cell) for cell in row] for row in rows)
+    csv.writer(text).writerows([harmless(cell) for cell in line] for line in lines)
     return text.getvalue()
 
 
