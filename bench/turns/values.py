@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 from my_agent.icp_finder.model import SIZES
-from my_agent.icp_finder.places import in_english
+from my_agent.understanding.places import in_english
 from my_agent.web.sites import domain
 
 _RANGE = re.compile(r"(\d+)\s*(?:-|\u2013)\s*(\d+)|(\d+)\s*(\+?)")

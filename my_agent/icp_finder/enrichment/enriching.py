@@ -6,6 +6,7 @@ from typing import Any
 
 from my_agent.icp_finder.model import SIZES, Candidate
 from my_agent.icp_finder.search import discovery, website
+from my_agent.icp_finder.values import touches
 from my_agent.web.contacts import contacts
 from my_agent.web.fetch import SiteError, SiteUnreadable
 from my_agent.web.pages import Page
@@ -90,8 +91,6 @@ def size(text: str) -> str | None:
         is_year = found[2] and number == str(people) and people in _YEARS
         if is_year and _BEFORE_YEAR.search(text[: found.start(2)]):
             continue
-        for each in SIZES:
-            low, _, high = each.rstrip("+").partition("-")
-            if int(low) <= people and (not high or people <= int(high)):
-                return each
+        if found_in := next((each for each in SIZES if touches(each, people, people)), None):
+            return found_in
     return None

@@ -115,9 +115,9 @@ async def enqueue(
     try:
         run_id = await background.start(row.job_id, row.thread_id)
     except JobError as error:
-        await _note(row, status="failed", reason=str(error))
+        await _note(*_working(row), status="failed", reason=str(error))
         raise
-    await _note(row, run_id=run_id)
+    await _note(*_working(row), run_id=run_id)
     return replace(_job(row), created=True)
 
 
@@ -133,7 +133,8 @@ async def stop(tenant_id: str, rule_name: str, icp_hash: str) -> bool:
     if row.run_id is not None:
         await background.cancel(row.thread_id, row.run_id)
     # Also if the run does not answer: its next step finds the job with another thread.
-    await _note(row, status="cancelled", thread_id=str(uuid4()), run_id=None)
+    end = {"status": "cancelled", "thread_id": str(uuid4()), "run_id": None}
+    await _note(*_working(row), **end)
     return True
 
 
@@ -169,7 +170,7 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | N
         status = "running" if step.candidate else "done"
         # The process that started the run may have crashed before it stored the run's id.
         changes = {"status": status, "done": step.done, "reason": None, "run_id": run_id}
-        connection.execute(_updating(job_id, thread_id, **changes))
+        connection.execute(_updating(tenant_id, job_id, thread_id, **changes))
         return step
 
     return await run(work, tenant_id, write=True)
@@ -185,20 +186,14 @@ async def enrich_step(step: Step) -> None:
 @asynccontextmanager
 async def recording_the_end(tenant_id: str, job_id: str, thread_id: str) -> AsyncIterator[None]:
     """Record in the job's row if the enclosed code fails or is cancelled."""
-
-    async def note(status: str, reason: str | None) -> None:
-        end = _updating(job_id, thread_id, status=status, reason=reason).filter_by(
-            tenant_id=tenant_id
-        )
-        await run(lambda connection: connection.execute(end), tenant_id, write=True)
-
+    job = (tenant_id, job_id, thread_id)
     try:
         yield
     except asyncio.CancelledError:
-        await asyncio.shield(note("cancelled", None))
+        await asyncio.shield(_note(*job, status="cancelled", reason=None))
         raise
     except Exception as error:
-        await note("failed", str(error) or type(error).__name__)
+        await _note(*job, status="failed", reason=str(error) or type(error).__name__)
         raise
 
 
@@ -282,7 +277,7 @@ def _claim(
         again = {"run_id": None, "reason": None, "started_at": now(), "user_id": user.user_id}
         changes |= {**fresh, **again}
     if changes:
-        connection.execute(_updating(row.job_id, row.thread_id, **changes))
+        connection.execute(_updating(*_working(row), **changes))
         row = _find(connection, of) or row
     return row, starts_run
 
@@ -325,15 +320,19 @@ def _find(connection: Connection, of: DiscoveryKey) -> Row[Any] | None:
     return connection.execute(select(jobs).filter_by(**of._asdict())).first()
 
 
-def _updating(job_id: str, thread_id: str, **changes: Any) -> Update:
+def _working(row: Row[Any]) -> tuple[str, str, str]:
+    return row.tenant_id, row.job_id, row.thread_id
+
+
+def _updating(tenant: str, job: str, thread: str, /, **changes: Any) -> Update:
     """Return an update of a job's row that does nothing if the job has been restarted since."""
-    this = update(jobs).filter_by(job_id=job_id, thread_id=thread_id)
+    this = update(jobs).filter_by(tenant_id=tenant, job_id=job, thread_id=thread)
     return this.values(**changes, updated_at=now())
 
 
-async def _note(row: Row[Any], **changes: Any) -> None:
-    statement = _updating(row.job_id, row.thread_id, **changes)
-    await run(lambda connection: connection.execute(statement), row.tenant_id, write=True)
+async def _note(tenant: str, job: str, thread: str, /, **changes: Any) -> None:
+    statement = _updating(tenant, job, thread, **changes)
+    await run(lambda connection: connection.execute(statement), tenant, write=True)
 
 
 def _job(row: Row[Any]) -> Job:

@@ -10,12 +10,12 @@ from typing import Any
 
 from my_agent.companies import ssic
 from my_agent.icp_finder import values
-from my_agent.icp_finder.places import is_place
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.understanding import acts as of
 from my_agent.understanding import names, words
+from my_agent.understanding.places import is_place
 from my_agent.web import sites
 
 # Characters of a message that is read: what is certain is short, but for lists.

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.model import SIZES
-from my_agent.icp_finder.places import in_english
 from my_agent.icp_finder.reading import evidence
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.ordering import is_sure
 from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
 from my_agent.understanding import names
+from my_agent.understanding.places import in_english
 from my_agent.web.sites import domain
 
 Giving = of.Correct | of.Include | of.Answer

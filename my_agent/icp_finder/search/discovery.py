@@ -87,16 +87,12 @@ async def website_of(name: str, region: str) -> str | None:
 def queries(company: Company, icp: Icp) -> list[str]:
     """Build the queries: each industry in each region, with the first keywords."""
     words = " ".join(icp["keywords"][:3])
-    places = icp["regions"] or [""]
+    wanted = [(industry, words) for industry in icp["industries"]] or [(words, "")] * bool(words)
     asked = [
-        " ".join(f"{industry} companies {place} {words}".split())
-        for place, industry in product(places, icp["industries"])
+        " ".join(f"{what} companies {place} {more}".split())
+        for place, (what, more) in product(icp["regions"] or [""], wanted)
     ]
-    if not asked and words:
-        asked = [" ".join(f"{words} companies {place}".split()) for place in places]
-    if not asked:
-        asked = [f"companies like {site['name']}" for site in company["customers"]]
-    return asked[:QUERIES]
+    return (asked or [f"companies like {site['name']}" for site in company["customers"]])[:QUERIES]
 
 
 async def _search(asked: Iterable[str]) -> tuple[list[Result], bool]:
