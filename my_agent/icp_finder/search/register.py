@@ -12,7 +12,7 @@ from my_agent.companies import ssic
 from my_agent.companies.tables import companies
 from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Icp, RegisterAnswer, Scored
 from my_agent.icp_finder.search import likeness
-from my_agent.icp_finder.search.scoring import SECONDARY, around_singapore, excluding, score
+from my_agent.icp_finder.search.scoring import SECONDARY, around_singapore, excluding, score, scored
 from my_agent.icp_finder.texts import plain_name
 from my_agent.tables import run
 from threadhold.tables import SHARED
@@ -39,7 +39,6 @@ class Ranked:
 
 
 Known = Mapping[str, Mapping[str, Any]]
-"""What enrichment has found about candidates, by key."""
 
 
 async def rank(
@@ -123,26 +122,23 @@ def _best(
         is_excluded = excluding(icp)
         rows = [row for row in rows if not is_excluded(_candidate(row))]
     kinds = _kinds(rows, company, icp)
-    of_row = [kinds[_kind(row)] for row in rows]
-    quick = [
-        (-(kind.total + _said(row, kind.about, icp)),)
-        for row, kind in zip(rows, of_row, strict=True)
-    ]
+    of_rows = ((row, kinds[_kind(row)]) for row in rows)
+    quick = [(-(kind.total + _said(row, kind.about, icp)),) for row, kind in of_rows]
     # Industries take turns here as well, so that each one has finalists.
     first = [rows[at] for at in _turns(rows, quick)[: FINALISTS * limit]]
     wanted = [row for row in rows if (key := f"uen:{row.uen}") in feedback or key in details]
     finalists = list({row.uen: row for row in (*first, *wanted)}.values())
     found = [_candidate(row) for row in finalists]
     told = [f"{each.about}. {plain_name(each.name)}" for each in found]
-    scored = []
-    for row, each, rating in zip(finalists, found, likeness.measure(told, company), strict=True):
-        known = replace(each, details=details.get(each.key, {}))
-        # What all companies of the kind do counts as well as what this one's name says.
-        alike = _highest(kinds[_kind(row)].likeness, rating)
-        given = feedback.get(each.key, 0.0)
-        scored.append(Scored(known, score(known, company, icp, likeness=alike, feedback=given)))
-    ratings = [(-each.score.total, -each.score.proven) for each in scored]
-    return [scored[at] for at in _turns(finalists, ratings)[:limit]]
+    # What all companies of the kind do counts as well as what this one's name says.
+    alike = [
+        _highest(kinds[_kind(row)].likeness, rating)
+        for row, rating in zip(finalists, likeness.measure(told, company), strict=True)
+    ]
+    known = [replace(each, details=details.get(each.key, {})) for each in found]
+    rated = scored(known, company, icp, alike, feedback)
+    ratings = [(-each.score.total, -each.score.proven) for each in rated]
+    return [rated[at] for at in _turns(finalists, ratings)[:limit]]
 
 
 def _turns(rows: Sequence[Row[Any]], ratings: Sequence[tuple[float, ...]]) -> list[int]:
@@ -206,10 +202,9 @@ def _said(row: Row[Any], about: str, icp: Icp) -> float:
     name, known = row.name.casefold(), about.casefold()
     wanted = [(word, WEIGHTS["keywords"]) for word in icp["keywords"] if word.strip()]
     wanted += [(word, WEIGHTS["industry"]) for word in icp["industries"]]
-    hits = [
-        weight for word, weight in wanted if (low := word.casefold()) in name and low not in known
-    ]
-    return sum(hits) / max(len(wanted), 1)
+    words = [(word.casefold(), weight) for word, weight in wanted]
+    hits = sum(weight for word, weight in words if word in name and word not in known)
+    return hits / max(len(wanted), 1)
 
 
 def _highest(*ratings: float | None) -> float | None:
