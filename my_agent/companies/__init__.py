@@ -1,1 +1,1 @@
-"""Companies: Singapore's register of companies and its classification of industries, for every graph."""
+"""Companies: Singapore's register, its classification of industries, and names, for every graph."""

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from my_agent import asking as model_calls
-from my_agent.icp_finder import prompts, thread, values
+from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.reading import by_model, certain
@@ -30,6 +30,7 @@ from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import State
+from my_agent.threads import thread
 from my_agent.understanding.acts import Reading
 from my_agent.understanding.names import Listed
 from my_agent.user import caller

@@ -5,7 +5,7 @@ import asyncio
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from my_agent.icp_finder import prompts, thread, values
+from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp, Site
@@ -18,6 +18,7 @@ from my_agent.icp_finder.records.decisions import Decisions
 from my_agent.icp_finder.search import proposing
 from my_agent.icp_finder.search.website import read_site
 from my_agent.icp_finder.state import State
+from my_agent.threads import thread
 from my_agent.user import caller
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
 from my_agent.web.sites import domain

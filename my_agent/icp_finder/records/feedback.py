@@ -10,10 +10,10 @@ from typing import Literal
 
 from sqlalchemy import delete, select
 
+from my_agent.companies.texts import words
 from my_agent.icp_finder.model import Scored
 from my_agent.icp_finder.records.store import now
 from my_agent.icp_finder.records.tables import feedback
-from my_agent.icp_finder.texts import words
 from my_agent.tables import rows, run, upsert
 
 Verdict = Literal["rejected", "kept", "liked"]

@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 
+from my_agent.companies.texts import plain_name
 from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.texts import plain_name
 from my_agent.storable import one_line
 from my_agent.web import page_kinds, sites
 from my_agent.web.pages import name_in

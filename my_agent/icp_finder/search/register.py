@@ -10,10 +10,10 @@ from sqlalchemy import Connection, Row, Select, select, union
 
 from my_agent.companies import ssic
 from my_agent.companies.tables import companies
+from my_agent.companies.texts import plain_name
 from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Icp, RegisterAnswer, Scored
 from my_agent.icp_finder.search import likeness
 from my_agent.icp_finder.search.scoring import SECONDARY, around_singapore, excluding, score, scored
-from my_agent.icp_finder.texts import plain_name
 from my_agent.tables import run
 from threadhold.tables import SHARED
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from my_agent.companies import ssic
+from my_agent.companies.texts import words
 from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Evidence, Icp, Score, Scored
-from my_agent.icp_finder.texts import words
 
 # The most that a user's feedback adds or takes away.
 FEEDBACK = 0.3

@@ -1,4 +1,4 @@
-"""Metadata of the thread of a run, read and written through the server's API."""
+"""The thread of a run: its metadata, read and written through the API of the server in this process."""
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,15 +11,17 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import ThreadsClient
 from langgraph_sdk.errors import LangGraphError
 
-from my_agent.icp_finder.reading.questions import Question
 from my_agent.keys import WAITING_QUESTIONS
 from my_agent.threads.policy_status import PolicyStatus
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# If no server is loaded, the SDK's client would start to import one.
-_SERVER = "langgraph_api.server"
 READ_ONLY = (PolicyStatus.LOCKED, PolicyStatus.ARCHIVED)
+
+
+def is_served() -> bool:
+    """Return whether this process has a server. Without one, the SDK's client would import one."""
+    return "langgraph_api.server" in sys.modules
 
 
 def thread_id(config: RunnableConfig) -> str | None:
@@ -28,8 +30,8 @@ def thread_id(config: RunnableConfig) -> str | None:
     return str(found) if found else None
 
 
-def is_early(config: RunnableConfig, asking: Question | None) -> bool:
-    """Return whether a run was created before the waiting question was asked.
+def is_early(config: RunnableConfig, asking: Mapping[str, Any] | None) -> bool:
+    """Return whether a run was created before the waiting question, which has an id, was asked.
 
     The second of two clicks at one question must not answer the next question. The thread policy
     writes the questions that waited; without the policy, this is unknown and counts as no.
@@ -64,7 +66,7 @@ async def _asked(
 ) -> Mapping[str, Any] | None:
     """Ask the server in this process, on behalf of the run's user; None if it does not answer."""
     thread = thread_id(config)
-    if thread is None or _SERVER not in sys.modules:
+    if thread is None or not is_served():
         return None
     try:
         async with get_client() as client:
