@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, Table, and_, delete, func, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, func, select, update
 
 from my_agent.icp_finder.model import (
     Basis,
@@ -73,20 +73,25 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
             rule has the discoveries made for it, and no others.
     """
 
-    def last(connection: Connection, table: Table, *first: Any, **of: str) -> Row[Any] | None:
-        time = table.c.discovered_at if table is discoveries else table.c.updated_at
-        ask = select(table).filter_by(tenant_id=tenant_id, **of).order_by(*first, time.desc())
-        return connection.execute(ask.limit(1)).first()
+    def last(connection: Connection, of: Select[Any], *order: Any) -> Row[Any] | None:
+        found = of.filter_by(tenant_id=tenant_id).order_by(*order).limit(1)
+        return connection.execute(found).first()
 
     def work(connection: Connection) -> Snapshot:
-        profile = last(connection, profiles, **({} if domain is None else {"domain": domain}))
+        named = {} if domain is None else {"domain": domain}
+        profile = last(
+            connection, select(profiles).filter_by(**named), profiles.c.updated_at.desc()
+        )
         about = domain or (profile.domain if profile else None)
         if about is None:
             return Snapshot()
-        rule = last(connection, rules, (rules.c.name == rule_name).desc(), domain=about)
+        wanted = (rules.c.name == rule_name).desc()
+        of_company = select(rules).filter_by(domain=about)
+        rule = last(connection, of_company, wanted, rules.c.updated_at.desc())
         of_rule = {"rule_name": rule_name} if rule is not None and rule.name == rule_name else {}
-        preferred = (discoveries.c.rule_name == rule_name).desc()
-        found = last(connection, discoveries, preferred, domain=about, **of_rule)
+        searches = select(discoveries).filter_by(domain=about, **of_rule)
+        wanted = (discoveries.c.rule_name == rule_name).desc()
+        found = last(connection, searches, wanted, discoveries.c.discovered_at.desc())
         discovery = None
         if found is not None:
             of = DiscoveryKey(tenant_id, found.rule_name, found.icp_hash)
