@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from my_agent.icp_finder import values
 from my_agent.icp_finder.model import (
     SIZES,
     Candidate,
@@ -10,14 +11,13 @@ from my_agent.icp_finder.model import (
     Failure,
     Icp,
     Job,
-    Line,
     Scored,
     Site,
-    Version,
 )
 from my_agent.web.websites import readable
 
 if TYPE_CHECKING:
+    from my_agent.icp_finder.reading.heard import Order
     from my_agent.icp_finder.search.rereading import Reread
     from my_agent.icp_finder.search.searching import Outcome
 
@@ -44,6 +44,18 @@ ASK_CHANGE = (
     "What should I change? For example: industries: freight transport, food manufacturing; "
     "regions: Singapore; sizes: 11-200; keywords: cold chain"
 )
+RERUN = "Re-run discovery, because {}?"
+NEW_SESSION_FOR = (
+    "I have changed nothing here. The new session is for {}; this one then becomes read-only."
+)
+FALLBACK = "The web gave too few companies; the register added {} of SSIC {}."
+NOT_QUEUED = "The next candidates are not enriched: {}"
+OWN_WEBSITE = "{} is your own website."
+A_CUSTOMER = "{} is one of your customers."
+KNOWN_CUSTOMER = "I have {} already."
+UNREADABLE = "I took {}, but could not read it: {}"
+NOT_COMPANY = "{} is not a company's own website, so I left it out."
+WHOSE = "Whose website is {}: your own company's, a customer's, a candidate's, or did you just mention it?"
 KEPT = "I have changed nothing."
 NOT_SEARCHED = "I have not searched. Write “search again” whenever you want me to."
 NOT_ENRICHED = "I have enriched nothing. Write “enrich” whenever you want me to."
@@ -96,12 +108,7 @@ def confirm(site: Site, icp: Icp, unknown: Sequence[str]) -> str:
 
 def proposal(icp: Icp) -> str:
     """Format an ICP as a list."""
-    return "\n".join(f"- {name}: {', '.join(values) or 'any'}" for name, values in _shown(icp))
-
-
-def rerun(reason: str) -> str:
-    """Ask whether to search again."""
-    return f"Re-run discovery, because {reason}?"
+    return "\n".join(f"- {name}: {', '.join(told) or 'any'}" for name, told in _shown(icp).items())
 
 
 def context_change(lines: str) -> str:
@@ -113,31 +120,11 @@ def context_change(lines: str) -> str:
     return f"You want to change:\n\n{lines}\n\n{SHORT['context_change']}"
 
 
-def new_session(details: str) -> str:
-    """Explain how to continue in a new session."""
-    return (
-        f"I have changed nothing here. The new session is for {details}; this one then becomes "
-        "read-only."
-    )
-
-
-def fallback(count: int, codes: Sequence[str]) -> str:
-    """Report what the register added."""
-    if not codes:
-        return "The web gave too few companies, and the industries match no SSIC code."
-    companies = {0: "no company", 1: "1 company"}.get(count, f"{count} companies")
-    return (
-        f"The web gave too few companies; the register added {companies} "
-        f"of SSIC {', '.join(codes)}."
-    )
-
-
 def report(best: Sequence[Scored], count: int) -> str:
     """List the best candidates with the main reasons for each."""
-    found = "1 company" if count == 1 else f"{count} companies"
     top = f"; the best {len(best)}" if len(best) < count else ""
     lines = [f"{at}. {line(each)}" for at, each in enumerate(best, 1)]
-    return "\n".join([f"I have found {found} like your customers{top}:", "", *lines])
+    return "\n".join([f"I have found {counted(count)} like your customers{top}:", "", *lines])
 
 
 def line(scored: Scored) -> str:
@@ -202,8 +189,7 @@ def unenriched(failures: Sequence[Failure], *, is_over: bool = True) -> str:
         reasons.setdefault(each.why.rstrip("."), []).append(each.name)
     told = []
     for why, names in reasons.items():
-        more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
-        told.append(f"{listed([*names[:NAMED], *more])} ({why[:1].lower()}{why[1:]})")
+        told.append(f"{listed(some(names))} ({why[:1].lower()}{why[1:]})")
     again = " Write “enrich” to try again." if is_over else ""
     return f"Not enriched: {'; '.join(told)}.{again}"
 
@@ -214,11 +200,6 @@ def queued(job: Job) -> str:
         are = "more is" if job.total == 1 else "more are"
         return f"{job.total} {are} being enriched in the background."
     return f"There is a job for this profile already, so I started no other. {progress(job)}"
-
-
-def not_queued(problem: str) -> str:
-    """Report that the rest was not queued."""
-    return f"The next candidates are not enriched: {problem}"
 
 
 def progress(job: Job) -> str:
@@ -238,26 +219,10 @@ def progress(job: Job) -> str:
     return f"The enrichment in the background {state}: {done}.{failed or again}"
 
 
-def own_website(site: str) -> str:
-    """Reject the company's own website as a customer."""
-    return f"{readable(site)} is your own website."
-
-
-def known_customer(site: str) -> str:
-    """Reject a customer that is already known."""
-    return f"I have {readable(site)} already."
-
-
 def too_many(left_out: Sequence[str]) -> str:
     """Report which websites were left out."""
-    more = len(left_out) - CUSTOMERS
-    names = [*map(readable, left_out[:CUSTOMERS]), *([f"{more} more"] if more > 0 else [])]
-    return f"{MOST_CUSTOMERS} are enough: I left out {listed(names)}. To exchange one, write “drop old.com” first."
-
-
-def unreadable(site: str, problem: str) -> str:
-    """Report that a website was accepted but not read."""
-    return f"I took {readable(site)}, but could not read it: {problem}"
+    names = listed(some([*map(readable, left_out)]))
+    return f"{MOST_CUSTOMERS} are enough: I left out {names}. To exchange one, write “drop old.com” first."
 
 
 def domains(of: Sequence[Site]) -> str:
@@ -278,9 +243,7 @@ def listed(words: Sequence[str]) -> str:
 
 # --- searches -----------------------------------------------------------------
 
-WEB_FAILED = "The web could not be asked: no search engine has answered."
-REGISTER_EMPTY = "The register of companies is empty: nobody has ingested one."
-# Candidates that are named in a sentence about changes.
+# Names in one sentence; the others are counted.
 NAMED = 5
 
 
@@ -288,19 +251,22 @@ def searched(outcome: "Outcome") -> list[str]:
     """Say what a search gave, what has changed, and which source gave no answer."""
     sources, codes = outcome.sources, ", ".join(outcome.codes)
     web = {
-        "failed": WEB_FAILED,
+        "failed": "The web could not be asked: no search engine has answered.",
         "nothing": "The web has named no company that fits.",
     }.get(sources["web"], "")
     register = {
         "found": f"The register added {counted(outcome.added)} of SSIC {codes}.",
         "nothing": f"The register has no active company of SSIC {codes}.",
-        "empty": REGISTER_EMPTY,
+        "empty": "The register of companies is empty: nobody has ingested one.",
         "no_codes": "The industries match no SSIC code, so the register could not be asked.",
         "elsewhere": "The register has companies in Singapore only, and you want other regions.",
     }.get(sources["register"], "")
     told = [each for each in (web, register) if each]
-    if outcome.version is not None:
-        return [" ".join(told), *_changes(outcome)] if told else _changes(outcome)
+    if (version := outcome.version) is not None:
+        since = (
+            [f"Since the last search, {difference(version.changes)}."] if version.number > 1 else []
+        )
+        return [" ".join(told), *since] if told else since
     again = " Write “search again” to try again." if sources["web"] == "failed" else ""
     if outcome.kept:
         kept = "candidate stays as it is" if outcome.kept == 1 else "candidates stay as they are"
@@ -311,32 +277,20 @@ def searched(outcome: "Outcome") -> list[str]:
     return [" ".join([*told, f"So I have no candidates for this profile.{advice}"])]
 
 
-def _changes(outcome: "Outcome") -> list[str]:
-    """Say what a repeated search has changed."""
-    version = outcome.version
-    if version is None or version.number == 1:
-        return []
-    return [f"Since the last search, {difference(version.changes)}."]
-
-
 def difference(changes: Changes) -> str:
     """Describe the difference between two versions of a discovery, as the end of a sentence."""
     told = []
     for name, lines in (("new", changes["new"]), ("gone", changes["gone"])):
         if lines:
             verb = "is" if len(lines) == 1 else "are"
-            told.append(f"{counted(len(lines))} {verb} {name}: {_names(lines)}")
+            told.append(
+                f"{counted(len(lines))} {verb} {name}: {listed(some([each['name'] for each in lines]))}"
+            )
     if changed := changes["changed"]:
         verb = "has" if len(changed) == 1 else "have"
-        moves = [f"{e['name']} {e['before']:.0%} → {e['total']:.0%}" for e in changed[:NAMED]]
-        more = [f"{len(changed) - NAMED} more"] if len(changed) > NAMED else []
-        told.append(f"{counted(len(changed))} {verb} another score: {listed([*moves, *more])}")
+        moves = [f"{each['name']} {each['before']:.0%} → {each['total']:.0%}" for each in changed]
+        told.append(f"{counted(len(changed))} {verb} another score: {listed(some(moves))}")
     return "; ".join(told) or "nothing has changed"
-
-
-def _names(lines: Sequence[Line]) -> str:
-    more = [f"{len(lines) - NAMED} more"] if len(lines) > NAMED else []
-    return listed([*(each["name"] for each in lines[:NAMED]), *more])
 
 
 def counted(number: int) -> str:
@@ -366,7 +320,6 @@ def changed_elsewhere(parts: Sequence[str], icp: Icp) -> str:
 # --- conversation --------------------------------------------------------------
 
 CHANGED = "I have changed:"
-ASKED_FOR = "you asked for it"
 GREETING = "Hello!"
 THANKS = "You are welcome."
 BYE = "Goodbye. I remember your company, your profile and your candidates."
@@ -388,13 +341,24 @@ LAST_INDUSTRY = (
 )
 NOTHING_YET = "There are no candidates yet: I have not searched."
 NO_MORE = "These were all. Write “show my candidates” to start again."
-NOT_NUMBERED = "Which one do you mean? Write its number or its name, as in “why is 3 first?”."
+NUMBERS_UNKNOWN = (
+    "Your list has {} candidates. Which one do you mean? Write its number or its name, as in “why is 3 "
+    "first?”."
+)
+NONE_MATCH = "None of your candidates matches “{}”."
+NOT_LISTED = "{} is not among your candidates, so I have no score for it."
+WHICH = "“{}” may be {}. Write the number or the whole name."
+ADDED = "I have added {} to your candidates: {:.0%}."
+NEEDS_WEBSITES = "I need the websites of {}, since a name alone may be several companies."
+WITHOUT_READER = "({} Until it does, I understand only plain answers, numbers and commands.)"
+NEWS = "Since the search before, {}. The last search was on {:%d %b %Y}."
 NO_REJECTED = "You have rejected none."
 MENTIONED = "All right, I have changed nothing."
 NOT_SAID = "I have no feedback of yours on that company, so there is nothing to restore."
 NO_JOB = "No enrichment is running."
 UNSURE = "I was not sure that this is a yes. Please press a button, or write just yes or no."
 STOPPED = "I have stopped the enrichment. What is enriched stays."
+UNDONE_FEEDBACK = "I have taken back your last feedback."
 NOTHING_TO_UNDO = "There is nothing that I could take back."
 FIRST_SEARCH = "There was only one search so far, so nothing is new since."
 STARTED_OVER = "I have forgotten this company and its profile. “Undo” brings them back."
@@ -477,32 +441,15 @@ NEEDS_WEBSITE = (
 )
 
 
-def needs_websites(names: Sequence[str]) -> str:
-    """Ask for the websites of companies that were named without them."""
-    return (
-        f"I need the websites of {listed(names[:8])}, since a name alone may be several companies."
-    )
+def some(names: Sequence[str]) -> list[str]:
+    """Return the first names, and how many more there are."""
+    return [*names[:NAMED], *([f"{len(names) - NAMED} more"] if len(names) > NAMED else [])]
 
 
 def unheard(words: Sequence[str]) -> str:
     """Say which words were not understood."""
     shown = [f"“{each if len(each) <= 120 else each[:119] + '…'}”" for each in words[:3]]
     return f"I did not understand {listed(shown)}."
-
-
-def without_reader(why: str) -> str:
-    """Say that the model does not read, once."""
-    return f"({why} Until it does, I understand only plain answers, numbers and commands.)"
-
-
-def which(said: str, meant: Sequence[str]) -> str:
-    """Ask which of several candidates a name means."""
-    return f"“{said}” may be {' or '.join(meant[:5])}. Write the number or the whole name."
-
-
-def some(names: Sequence[str]) -> list[str]:
-    """Return the first names, and how many more there are."""
-    return [*names[:NAMED], *([f"{len(names) - NAMED} more"] if len(names) > NAMED else [])]
 
 
 def ask_these(names: Sequence[str], left_out: Sequence[str]) -> str:
@@ -518,78 +465,57 @@ def start_over(site: Site, icp: Icp | None) -> str:
     return f"Shall I forget {named(site)}? Candidates and feedback stay stored.{profile}"
 
 
-def offer(told: Sequence[str]) -> str:
+def offer(orders: "Sequence[Order]") -> str:
     """Ask whether orders are meant that the words do not give for sure."""
-    return f"Do you want me to {'; '.join(told)}?"
+    return f"Do you want me to {'; '.join(map(_offered, orders))}?"
 
 
-def offered(name: str, names: Sequence[str]) -> str:
-    """Describe an order."""
-    which_ = listed(some(names))
+def _offered(order: "Order") -> str:
+    which = listed(some(order.get("names", [])))
     return {
-        "reject": f"no longer show {which_}",
-        "keep": f"keep {which_}",
-        "like": f"rank companies like {which_} higher",
-        "restore": f"bring {which_} back",
-        "enrich": f"enrich {which_ or 'the best'}",
+        "reject": f"no longer show {which}",
+        "keep": f"keep {which}",
+        "like": f"rank companies like {which} higher",
+        "restore": f"bring {which} back",
+        "enrich": f"enrich {which or 'the best'}",
         "undo": "take back the last change",
         "stop": "stop the enrichment",
-        "exclude": f"take {which_} out of the profile",
-    }.get(name, name)
+        "exclude": f"take {which} out of the profile",
+    }.get(order["name"], order["name"])
 
 
-def undone(what: str, icp: Icp | None) -> str:
-    """Report what was taken back."""
-    if what == "feedback":
-        return "I have taken back your last feedback."
-    return (
-        f"I have taken back the last change. The profile is:\n\n{proposal(icp)}"
-        if icp
-        else "I have taken back the last change."
-    )
+def undone(icp: Icp | None) -> str:
+    """Report that a change of company or profile was taken back."""
+    profile = f" The profile is:\n\n{proposal(icp)}" if icp else ""
+    return f"I have taken back the last change.{profile}"
 
 
-def news(version: Version) -> str:
-    """Say what the last search has changed."""
-    return f"Since the search before, {difference(version.changes)}. The last search was on {version.at:%d %b %Y}."
+def differences(
+    before: tuple[str, Sequence[str], Icp | None], after: tuple[str, Sequence[str], Icp]
+) -> str:
+    """Format what differs between two companies, a line for each part; empty if nothing does.
 
-
-def changes(old: Icp | None, new: Icp) -> str:
-    """Format the difference between two profiles, a line for each field; empty if equal."""
-    before = dict(_shown(old)) if old else {}
-    after = dict(_shown(new))
-    lines = []
-    for name in dict.fromkeys([*after, *before]):
-        old_, new_ = before.get(name, []), after.get(name, [])
-        if old_ != new_:
+    Args:
+        before: domain of the company, domains of its customers, and its profile.
+        after: the same, changed.
+    """
+    (site, customers, icp), (site_then, customers_then, icp_then) = before, after
+    lines = [f"- website: {readable(site)} → {readable(site_then)}"] if site != site_then else []
+    moved = []
+    for word, these, others in (
+        ("without", customers, customers_then),
+        ("with", customers_then, customers),
+    ):
+        if only := [readable(each) for each in these if each not in others]:
+            moved.append(f"{word} {listed(only)}")
+    lines += [f"- customers: {', '.join(moved)}"] if moved else []
+    old, new = _shown(icp), _shown(icp_then)
+    for name in {**new, **old}:
+        was, is_ = old.get(name, []), new.get(name, [])
+        if was != is_:
             none = "nothing" if name == "never" else "any"
-            lines.append(f"- {name}: {', '.join(old_) or none} → {', '.join(new_) or none}")
+            lines.append(f"- {name}: {', '.join(was) or none} → {', '.join(is_) or none}")
     return "\n".join(lines)
-
-
-def website_change(old: str, new: str) -> str:
-    """Format a change of the company's website."""
-    return f"- website: {readable(old)} → {readable(new)}"
-
-
-def customers_change(gone: Sequence[str], added: Sequence[str]) -> str:
-    """Format a change of the customers."""
-    out = f"without {listed([*map(readable, gone)])}" if gone else ""
-    plus = f"with {listed([*map(readable, added)])}" if added else ""
-    return f"- customers: {', '.join(filter(None, (out, plus)))}"
-
-
-def whose(site: str) -> str:
-    """Ask what a website is that the user has named."""
-    return (
-        f"Whose website is {readable(site)}: your own company's, a customer's, a candidate's, or did "
-        "you just mention it?"
-    )
-
-
-def not_company(site: str) -> str:
-    """Refuse a website that belongs to no company of its own, such as a social network."""
-    return f"{readable(site)} is not a company's own website, so I left it out."
 
 
 def page(text: str, start: int, count: int, words: str) -> str:
@@ -601,30 +527,10 @@ def page(text: str, start: int, count: int, words: str) -> str:
     return f"{lead}\n\n{text}{more}"
 
 
-def none_match(words: str) -> str:
-    """Say that no candidate passes a filter."""
-    return f"None of your candidates matches “{words}”."
-
-
-def not_listed(name: str) -> str:
-    """Say that a company is not among the candidates."""
-    return f"{readable(name)} is not among your candidates, so I have no score for it."
-
-
-def numbers_unknown(count: int) -> str:
-    """Say that a number is not in the list."""
-    return f"Your list has {count} candidates. " + NOT_NUMBERED
-
-
 def about_profile(site: Site, customers: Sequence[Site], icp: Icp | None) -> str:
     """Tell what is stored about the company."""
     known = f"Your company: {named(site)}.\nYour customers: {domains(customers) or 'none yet'}."
     return f"{known}\n{proposal(icp)}" if icp else known
-
-
-def own_or_customer(site: str, *, own: bool) -> str:
-    """Say that a website is the company's own or a customer's."""
-    return f"{readable(site)} is {'your own website' if own else 'one of your customers'}."
 
 
 def noted(verdict: str, names: Sequence[str], reason: str) -> str:
@@ -651,16 +557,8 @@ def rejections(lines: Sequence[tuple[str, str]]) -> str:
     return "You have rejected:\n" + "\n".join(shown) if shown else NO_REJECTED
 
 
-def added_candidate(name: str, total: float) -> str:
-    """Report that a company was added to the candidates."""
-    return f"I have added {name} to your candidates: {total:.0%}."
-
-
-def _shown(icp: Icp) -> list[tuple[str, list[str]]]:
-    return [
-        ("industries", icp["industries"]),
-        ("sizes", icp["sizes"]),
-        ("regions", icp["regions"]),
-        ("keywords", icp["keywords"]),
-        *([("never", excluded)] if (excluded := icp.get("exclusions")) else []),
-    ]
+def _shown(icp: Icp | None) -> dict[str, list[str]]:
+    """Return the values of a profile by the names that users see. Exclusions are left out if empty."""
+    fields = {field: values.of(icp, field) for field in values.FIELDS}
+    never = fields.pop("exclusions")
+    return {**fields, "never": never} if never else fields

@@ -1,11 +1,12 @@
 """Changes: what a message would change about a confirmed company. Pure functions."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from my_agent.icp_finder import prompts, values
-from my_agent.icp_finder.model import Snapshot
+from my_agent.icp_finder.model import Icp, Snapshot
 from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records.diffs import basis, changed, icp_hash
@@ -15,15 +16,10 @@ from my_agent.web.websites import readable
 
 
 class Session(TypedDict):
-    """A proposed new session for the changed company or ICP.
+    """A proposed new session for the changed company or ICP."""
 
-    Attributes:
-        website: domain of the company, readable (no punycode).
-        request: method, path and body of the request that opens the session.
-    """
-
-    website: str
-    request: dict[str, Any]
+    website: str  # domain of the company, readable (no punycode)
+    request: dict[str, Any]  # method, path and body of the request that opens the session
 
 
 def new_website(state: State, heard: Heard) -> str | None:
@@ -64,18 +60,24 @@ def changed_parts(state: State, heard: Heard) -> tuple[str, ...]:
 
 def difference(state: State, heard: Heard) -> str:
     """Describe what a message would change, from what to what."""
-    site, icp = state.get("site"), state.get("icp")
-    lines = []
-    website = new_website(state, heard)
-    if site is not None and website is not None:
-        lines.append(prompts.website_change(site["domain"], domain(website)))
-    before = [each["domain"] for each in state.get("customers", [])]
+    website, site = new_website(state, heard), state.get("site")
+    own = domain(website) if website else site["domain"] if site else ""
     after = [domain(each) for each in new_customers(state, heard)]
-    if set(before) != set(after):
-        gone = [each for each in before if each not in after]
-        lines.append(prompts.customers_change(gone, [each for each in after if each not in before]))
-    lines.append(prompts.changes(icp, values.merged(icp, heard["icp"])))
-    return "\n".join(filter(None, lines))
+    return described(state, own, after, values.merged(state.get("icp"), heard["icp"]))
+
+
+def described(state: State, own: str, customers: Sequence[str], icp: Icp) -> str:
+    """Describe what a change of company and profile is, from what to what.
+
+    Args:
+        state: the state before.
+        own: domain of the company after the change.
+        customers: domains of its customers after it.
+        icp: the profile after it.
+    """
+    site, known = state.get("site"), [each["domain"] for each in state.get("customers", [])]
+    before = (site["domain"] if site else own, known, state.get("icp"))
+    return prompts.differences(before, (own, customers, icp))
 
 
 def next_session(state: State, heard: Heard) -> Session:
@@ -84,22 +86,15 @@ def next_session(state: State, heard: Heard) -> Session:
     For another website, the request replaces this thread. For another ICP, it creates a thread for
     the same company, which closes this one.
     """
-    website = new_website(state, heard)
-    site = state.get("site")
+    site, new, customers = state.get("site"), new_website(state, heard), new_customers(state, heard)
+    website = new or (site["website"] if site else "")
     payload: dict[str, Any] = {**heard["icp"]}
-    customers = new_customers(state, heard)
     if customers != [each["website"] for each in state.get("customers", [])]:
         payload["customers"] = customers
-    if website is not None:
-        body: dict[str, Any] = {"website": website}
-        path = f"/threads/{state.get('thread_id')}/resume"
-    else:
-        website = site["website"] if site else ""
-        path, body = "/threads", {"agent": "icp_finder", "website": website}
-    if payload:
-        body["payload"] = payload
-    if path == "/threads":
-        body = {"metadata": body}
+    body: dict[str, Any] = {"website": website, **({"payload": payload} if payload else {})}
+    path = f"/threads/{state.get('thread_id')}/resume"
+    if new is None:
+        path, body = "/threads", {"metadata": {"agent": "icp_finder", **body}}
     return {
         "website": readable(domain(website)) if website else "",
         "request": {"method": "POST", "path": path, "body": body},
@@ -113,11 +108,9 @@ def changed_elsewhere(state: State, snapshot: Snapshot) -> tuple[str, ...]:
     and not saved yet.
     """
     site, icp, last = state.get("site"), state.get("icp"), state.get("last")
-    if site is None or icp is None or last is None or not state.get("confirmed"):
-        return ()
-    if snapshot.profile is None or snapshot.rule is None:
+    profile, rule = snapshot.profile, snapshot.rule
+    if not (site and icp and last and profile and rule and state.get("confirmed")):
         return ()
     known = basis({"site": site, "customers": state.get("customers", [])}, icp)
-    if last["icp_hash"] != icp_hash(known):
-        return ()
-    return changed(known, basis(snapshot.profile.company, snapshot.rule.icp))
+    is_own = last["icp_hash"] == icp_hash(known)
+    return changed(known, basis(profile.company, rule.icp)) if is_own else ()

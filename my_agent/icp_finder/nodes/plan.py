@@ -8,23 +8,17 @@ from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
+from my_agent.web.websites import readable
 
 
 @dataclass
 class Plan:
-    """The plan for a message's websites.
+    """The plan for a message's websites."""
 
-    Attributes:
-        own: a new website of the company; None: no change.
-        kept: the customers that stay.
-        new: websites of further customers.
-        notes: sentences about websites that were not accepted.
-    """
-
-    own: str | None
-    kept: list[Site]
-    new: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    own: str | None  # a new website of the company; None: no change
+    kept: list[Site]  # the customers that stay
+    new: list[str] = field(default_factory=list)  # websites of further customers
+    notes: list[str] = field(default_factory=list)  # why some websites were not accepted
 
 
 def plan(state: State, heard: Heard) -> Plan:
@@ -34,19 +28,16 @@ def plan(state: State, heard: Heard) -> Plan:
     if own and site is not None and domain(own) == site["domain"]:
         own = None
     about = domain(own) if own else site["domain"] if site else ""
-    kept = [
-        each
-        for each in state.get("customers", [])
-        if each["domain"] not in heard["without"] and each["domain"] != about
-    ]
-    result, left_out = Plan(own, kept), []
-    known = {each["domain"] for each in kept}
+    gone = {about, *heard["without"]}
+    kept = [each for each in state.get("customers", []) if each["domain"] not in gone]
+    result, left_out = Plan(own, kept), list[str]()
+    known = {each["domain"] for each in result.kept}
     for website in heard["customers"]:
         name = domain(website)
         if name == about:
-            result.notes.append(prompts.own_website(name))
+            result.notes.append(prompts.OWN_WEBSITE.format(readable(name)))
         elif name in known:
-            result.notes.append(prompts.known_customer(name))
+            result.notes.append(prompts.KNOWN_CUSTOMER.format(readable(name)))
         elif len(known) == MOST_CUSTOMERS:
             left_out.append(name)
         else:

@@ -9,10 +9,11 @@ from my_agent.icp_finder import prompts, thread, values
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.icp_finder.nodes.changes import described
 from my_agent.icp_finder.nodes.plan import Plan, plan
 from my_agent.icp_finder.nodes.undoing import with_profile
 from my_agent.icp_finder.prompts import CUSTOMERS
-from my_agent.icp_finder.reading.heard import Heard, nothing
+from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions
 from my_agent.icp_finder.search import proposing
@@ -21,6 +22,7 @@ from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
 from my_agent.user import caller
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
+from my_agent.web.websites import readable
 
 
 async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
@@ -29,7 +31,7 @@ async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime
     Problems are noted for the user, and the rest is kept. Unconfirmed data is saved at once, so
     that a new thread can continue from it.
     """
-    heard = state.get("heard", nothing())
+    heard = state["heard"]
     planned = plan(state, heard)
     site, customers, failed = await _read(planned, state)
     company: Company | None = {"site": site, "customers": customers} if site else None
@@ -61,17 +63,9 @@ def _difference(
     state: State, site: Site | None, customers: list[Site], icp: Icp | None
 ) -> list[str]:
     """Return what a message has changed about a profile that was shown before."""
-    old, before = state.get("icp"), state.get("site")
-    if old is None or icp is None or before is None or site is None:
+    if None in (state.get("icp"), state.get("site")) or icp is None or site is None:
         return []
-    lines = [prompts.changes(old, icp)]
-    gone = [e["domain"] for e in state.get("customers", []) if e not in customers]
-    new = [e["domain"] for e in customers if e not in state.get("customers", [])]
-    if gone or new:
-        lines.insert(0, prompts.customers_change(gone, new))
-    if before["domain"] != site["domain"]:
-        lines.insert(0, prompts.website_change(before["domain"], site["domain"]))
-    text = "\n".join(filter(None, lines))
+    text = described(state, site["domain"], [each["domain"] for each in customers], icp)
     return [f"{prompts.CHANGED}\n\n{text}"] if text else []
 
 
@@ -98,7 +92,7 @@ async def _site(website: str, notes: list[str], thread_id: str | None) -> Site |
     except SiteUnreadable as error:
         # A customer counts even if its website is down or has no text.
         log_action("site_unreadable", thread_id, site=name, problem=type(error).__name__)
-        notes.append(prompts.unreadable(name, str(error)))
+        notes.append(prompts.UNREADABLE.format(readable(name), error))
         return {"website": website, "domain": name, "name": name, "about": ""}
 
 

@@ -1,9 +1,8 @@
 """Undoing: take back what a message has changed. What was sent or searched stays."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
 
-from my_agent.icp_finder.model import Company, Icp, Site
+from my_agent.icp_finder.model import Company, Icp, Scored, Site
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Feedback
 from my_agent.icp_finder.state import State, Undo
@@ -31,33 +30,24 @@ def profile_of(state: State) -> Undo:
         "customers": state.get("customers", []),
         "icp": state.get("icp"),
         "confirmed": bool(state.get("confirmed")),
-        "said": {},
     }
 
 
-def with_feedback(state: State, keys: list[str], said: Mapping[str, Feedback]) -> list[Undo]:
+def with_feedback(known: list[Undo], keys: list[str], said: Mapping[str, Feedback]) -> list[Undo]:
     """Return the changes that can be taken back, with feedback on candidates.
 
     Args:
-        state: the state.
+        known: the changes so far.
         keys: the candidates.
         said: the feedback before, by key.
     """
-    before = {key: (said[key].verdict, said[key].reason) if key in said else None for key in keys}
-    made: Undo = {
-        "what": "feedback",
-        "site": None,
-        "customers": [],
-        "icp": None,
-        "confirmed": False,
-        "said": {key: list(given) if given else None for key, given in before.items()},
-    }
-    return [*(state.get("undo") or []), made][-MOST:]
+    before = {key: [said[key].verdict, said[key].reason] if key in said else None for key in keys}
+    return [*known, Undo(what="feedback", said=before)][-MOST:]
 
 
 async def take_back(
-    tenant_id: str, rule_name: str, last: Undo, found: Mapping[str, Any]
-) -> Literal["profile", "feedback"]:
+    tenant_id: str, rule_name: str, last: Undo, found: Mapping[str, Scored]
+) -> None:
     """Take back a change in what is stored.
 
     Args:
@@ -67,20 +57,16 @@ async def take_back(
         found: the candidates that are known, by key.
     """
     if last["what"] == "profile":
-        if (site := last["site"]) is not None:
+        site, icp, confirmed = last["site"], last["icp"], last["confirmed"]
+        if site is not None:
             company: Company = {"site": site, "customers": last["customers"]}
-            await store.save_profile(
-                tenant_id, company, confirmed=last["confirmed"], was_read=False
-            )
-            if (icp := last["icp"]) is not None:
-                await store.save_rule(
-                    tenant_id, site["domain"], rule_name, icp, confirmed=last["confirmed"]
-                )
-        return "profile"
+            await store.save_profile(tenant_id, company, confirmed=confirmed, was_read=False)
+        if site is not None and icp is not None:
+            await store.save_rule(tenant_id, site["domain"], rule_name, icp, confirmed=confirmed)
+        return
     for key, before in last["said"].items():
         if before is None:
             await feedback.forget(tenant_id, rule_name, [key])
         elif key in found:
             verdict, reason = before
             await feedback.save(tenant_id, rule_name, verdict, [found[key]], reason)  # type: ignore[arg-type]
-    return "feedback"
