@@ -1,12 +1,13 @@
-"""Changes: what a message would change about a confirmed company. Pure functions."""
+"""Changes: what a message would change about a company. Pure functions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from my_agent.icp_finder import prompts, values
-from my_agent.icp_finder.model import Icp, Snapshot
+from my_agent.icp_finder.model import Icp, Site, Snapshot
 from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records.diffs import basis, changed, icp_hash
@@ -35,14 +36,47 @@ def new_website(state: State, heard: Heard) -> str | None:
     return website if website and domain(website) not in known else None
 
 
+@dataclass
+class Plan:
+    """The plan for a message's websites."""
+
+    own: str | None  # a new website of the company; None: no change
+    kept: list[Site]  # the customers that stay
+    new: list[str] = field(default_factory=list)  # websites of further customers
+    notes: list[str] = field(default_factory=list)  # why some websites were not accepted
+
+
+def plan(state: State, heard: Heard) -> Plan:
+    """Assign the websites of a message, given the websites that are known."""
+    site = state.get("site")
+    own = heard["website"] or (state.get("website") if site is None else None)
+    if own and site is not None and domain(own) == site["domain"]:
+        own = None
+    about = domain(own) if own else site["domain"] if site else ""
+    gone = {about, *heard["without"]}
+    kept = [each for each in state.get("customers", []) if each["domain"] not in gone]
+    result, left_out = Plan(own, kept), list[str]()
+    known = {each["domain"] for each in result.kept}
+    for website in heard["customers"]:
+        name = domain(website)
+        if name == about:
+            result.notes.append(prompts.OWN_WEBSITE.format(readable(name)))
+        elif name in known:
+            result.notes.append(prompts.KNOWN_CUSTOMER.format(readable(name)))
+        elif len(known) == MOST_CUSTOMERS:
+            left_out.append(name)
+        else:
+            known.add(name)
+            result.new.append(website)
+    if left_out:
+        result.notes.append(prompts.too_many(left_out))
+    return result
+
+
 def new_customers(state: State, heard: Heard) -> list[str]:
     """Return the customers' websites after a message."""
-    known = state.get("customers", [])
-    kept = [each["website"] for each in known if each["domain"] not in heard["without"]]
-    there = {domain(each) for each in kept}
-    return [*kept, *(each for each in heard["customers"] if domain(each) not in there)][
-        :MOST_CUSTOMERS
-    ]
+    planned = plan(state, {**heard, "website": new_website(state, heard)})
+    return [*(each["website"] for each in planned.kept), *planned.new]
 
 
 def changed_parts(state: State, heard: Heard) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from langgraph.types import Command
 from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp
+from my_agent.icp_finder.nodes.undoing import save
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.decisions import is_older
 from my_agent.icp_finder.records.diffs import basis, icp_hash
@@ -35,9 +36,7 @@ async def normalize(
         state["rule_name"],
     )
     company, notes, was_read = await _up_to_date(tenant_id, rule_name, company, state)
-    domain = company["site"]["domain"]
-    await store.save_profile(tenant_id, company, confirmed=True, was_read=was_read)
-    await store.save_rule(tenant_id, domain, rule_name, icp, confirmed=True)
+    await save(tenant_id, rule_name, company, icp, confirmed=True, was_read=was_read)
     found: Found = {"rule_name": rule_name, "icp_hash": icp_hash(basis(company, icp))}
     update = {**company, "icp": icp, "found": found, "confirmed": True}
     return Command(goto="refresh_icp", update={**update, "notes": [*state["notes"], *notes]})

@@ -1,10 +1,11 @@
 """Undoing: take back what a message has changed. What was sent or searched stays."""
 
 from collections.abc import Mapping
+from typing import cast
 
 from my_agent.icp_finder.model import Company, Icp, Scored, Site
 from my_agent.icp_finder.records import feedback, store
-from my_agent.icp_finder.records.feedback import Feedback
+from my_agent.icp_finder.records.feedback import Feedback, Verdict
 from my_agent.icp_finder.state import State, Undo
 
 # Changes of a thread that can be taken back.
@@ -48,25 +49,41 @@ def with_feedback(known: list[Undo], keys: list[str], said: Mapping[str, Feedbac
 async def take_back(
     tenant_id: str, rule_name: str, last: Undo, found: Mapping[str, Scored]
 ) -> None:
-    """Take back a change in what is stored.
-
-    Args:
-        tenant_id: the tenant.
-        rule_name: the rule in force.
-        last: the change.
-        found: the candidates that are known, by key.
-    """
+    """Take back a change in what is stored, among candidates that are known by their keys."""
     if last["what"] == "profile":
-        site, icp, confirmed = last["site"], last["icp"], last["confirmed"]
-        if site is not None:
+        if (site := last["site"]) is not None:
             company: Company = {"site": site, "customers": last["customers"]}
-            await store.save_profile(tenant_id, company, confirmed=confirmed, was_read=False)
-        if site is not None and icp is not None:
-            await store.save_rule(tenant_id, site["domain"], rule_name, icp, confirmed=confirmed)
+            icp, confirmed = last["icp"], last["confirmed"]
+            await save(tenant_id, rule_name, company, icp, confirmed=confirmed, was_read=False)
         return
     for key, before in last["said"].items():
         if before is None:
             await feedback.forget(tenant_id, rule_name, [key])
         elif key in found:
-            verdict, reason = before
-            await feedback.save(tenant_id, rule_name, verdict, [found[key]], reason)  # type: ignore[arg-type]
+            verdict, reason = cast("Verdict", before[0]), before[1]
+            await feedback.save(tenant_id, rule_name, verdict, [found[key]], reason)
+
+
+async def save(
+    tenant_id: str,
+    rule_name: str,
+    company: Company,
+    icp: Icp | None,
+    *,
+    confirmed: bool,
+    was_read: bool = True,
+) -> None:
+    """Store a company, and its profile if there is one.
+
+    Args:
+        tenant_id: the tenant.
+        rule_name: the rule in force.
+        company: the company.
+        icp: its profile.
+        confirmed: whether the user has confirmed both.
+        was_read: whether the company's websites were read now.
+    """
+    await store.save_profile(tenant_id, company, confirmed=confirmed, was_read=was_read)
+    if icp is not None:
+        domain = company["site"]["domain"]
+        await store.save_rule(tenant_id, domain, rule_name, icp, confirmed=confirmed)
