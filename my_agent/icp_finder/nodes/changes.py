@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder import prompts, reports, values
 from my_agent.icp_finder.model import Icp, Site, Snapshot
 from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
@@ -69,7 +69,7 @@ def plan(state: State, heard: Heard) -> Plan:
             known.add(name)
             result.new.append(website)
     if left_out:
-        result.notes.append(prompts.too_many(left_out))
+        result.notes.append(prompts.TOO_MANY.format(reports.few([*map(readable, left_out)])))
     return result
 
 
@@ -111,7 +111,7 @@ def described(state: State, own: str, customers: Sequence[str], icp: Icp) -> str
     """
     site, known = state.get("site"), [each["domain"] for each in state.get("customers", [])]
     before = (site["domain"] if site else own, known, state.get("icp"))
-    return prompts.differences(before, (own, customers, icp))
+    return reports.differences(before, (own, customers, icp))
 
 
 def next_session(state: State, heard: Heard) -> Session:

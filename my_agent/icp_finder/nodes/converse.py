@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, reports
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
@@ -106,7 +106,7 @@ async def _reply(state: State, table: Table, order: Order) -> str:
             return _TALK.get(words, prompts.CHATTER)
     if name == "progress" or (words == "progress" and table.last):
         job = await jobs.find(table.tenant_id, **table.last) if table.last else None
-        return prompts.progress(job) if job else prompts.NO_JOB
+        return reports.progress(job) if job else prompts.NO_JOB
     return _answer(state, table, name, words)
 
 
@@ -120,10 +120,10 @@ def _answer(state: State, table: Table, name: str, words: str) -> str:
         return prompts.EXPORT if table.found else prompts.NOTHING_YET
     if name == "rejected":
         gone = [each for each in table.said.values() if each.verdict == "rejected"]
-        return prompts.rejections([(each.name, each.reason) for each in gone])
+        return reports.rejections([(each.name, each.reason) for each in gone])
     if name == "profile" or words in ("profile", "regions", "industries", "sizes"):
         customers, icp = state.get("customers", []), state.get("icp")
-        return prompts.about_profile(site, customers, icp) if site else help_
+        return reports.about_profile(site, customers, icp) if site else help_
     if words in prompts.ABOUT:
         return prompts.ABOUT[words]
     if waiting is not None:
@@ -138,7 +138,7 @@ async def _news(table: Table) -> str:
         return prompts.NOTHING_YET
     if versions[0].number == 1:
         return prompts.FIRST_SEARCH
-    return prompts.NEWS.format(prompts.difference(versions[0].changes), versions[0].at)
+    return prompts.NEWS.format(reports.difference(versions[0].changes), versions[0].at)
 
 
 def _show(table: Table, order: Order) -> str:
@@ -146,7 +146,7 @@ def _show(table: Table, order: Order) -> str:
     words, keys, known = order["words"], order["keys"], table.known
     if keys:
         places = [(at, key) for at, key in enumerate(table.view, 1) if key in keys and key in known]
-        lines = [f"{at}. {prompts.line(known[key])}" for at, key in places]
+        lines = [f"{at}. {reports.line(known[key])}" for at, key in places]
         return "\n".join(lines) or prompts.NOTHING_YET
     if not table.found:
         return prompts.NOTHING_YET
@@ -165,7 +165,7 @@ def _more(table: Table) -> str:
 
 def _page(table: Table, found: Sequence[Scored], start: int, words: str) -> str:
     _view(table, found, start)
-    return prompts.page(shortlist.listed(found, start, table.said), start, len(found), words)
+    return reports.page(shortlist.listed(found, start, table.said), start, len(found), words)
 
 
 def _view(table: Table, found: Sequence[Scored], start: int) -> None:
@@ -219,7 +219,7 @@ async def _feedback(state: State, table: Table, order: Order) -> str:
         verdict = cast("Verdict", FEEDBACK[name])
         await feedback.save(table.tenant_id, table.rule_name, verdict, named, words)
     await _feedback_changed(table)
-    noted = prompts.noted(FEEDBACK[name], list(names.values()), words)
+    noted = reports.noted(FEEDBACK[name], list(names.values()), words)
     return f"{noted}\n\n{_alike(table, named)}" if name == "like" and table.last else noted
 
 
@@ -232,7 +232,8 @@ def _alike(table: Table, named: Sequence[Scored]) -> str:
     if close:
         _view(table, close, 0)
     text = shortlist.listed(close[: shortlist.PAGE], 0, table.said)
-    return prompts.alike(prompts.listed([each.candidate.name for each in named]), text)
+    names = reports.listed([each.candidate.name for each in named])
+    return prompts.ALIKE.format(names, text) if text else prompts.NONE_ALIKE.format(names)
 
 
 async def _feedback_changed(table: Table) -> None:
@@ -253,7 +254,7 @@ async def _undo(table: Table) -> tuple[str, dict[str, Any]]:
         await _feedback_changed(table)
         return prompts.UNDONE_FEEDBACK, {}
     before = {name: last[name] for name in ("site", "customers", "icp")}
-    return prompts.undone(last["icp"]), {**before, "fresh": False}
+    return reports.profile_now(prompts.UNDONE, last["icp"]), {**before, "fresh": False}
 
 
 async def _add(state: State, table: Table, name: str) -> str:

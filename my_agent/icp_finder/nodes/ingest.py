@@ -237,7 +237,7 @@ def _role(choice: str, website: str, heard: Heard) -> tuple[Heard, list[str]]:
     if choice == "candidate":
         added = order("candidate", words=domain(website))
         return {**heard, "orders": [*heard["orders"], added]}, []
-    return heard, [prompts.MENTIONED]
+    return heard, [prompts.KEPT]
 
 
 def _label(state: State, about: Mapping[str, Any]) -> str | None:

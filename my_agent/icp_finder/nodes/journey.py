@@ -84,7 +84,7 @@ def _asked_first(state: State) -> Question | None:
         session = next_session(state, change)
         return question(
             "context_change",
-            prompts.context_change(difference(state, change)),
+            prompts.WANTS_CHANGE.format(difference(state, change)),
             changed=list(parts),
             website=session["website"],
             new_session=session["request"],

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, reports
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Snapshot
 from my_agent.icp_finder.nodes.changes import (
@@ -145,10 +145,13 @@ def _stored_state(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, 
         return known
     company = snapshot.profile.company
     if state.get("site") is None:
-        welcome = prompts.welcome(company["site"], company["customers"])
+        count = len(company["customers"])
+        also = f" and {count} of your customers" if count else ""
+        welcome = prompts.WELCOME.format(reports.named(company["site"]), also)
         known["notes"] = [welcome, *state["notes"]]
     elif seen.changed_elsewhere and snapshot.rule is not None:
-        changed = prompts.changed_elsewhere(seen.changed_elsewhere, snapshot.rule.icp)
+        parts = reports.listed(seen.changed_elsewhere)
+        changed = reports.profile_now(prompts.CHANGED_ELSEWHERE.format(parts), snapshot.rule.icp)
         known["notes"] = [changed, *state["notes"]]
     known |= {"site": company["site"], "customers": company["customers"]}
     return known | ({"icp": snapshot.rule.icp} if snapshot.rule else {})
@@ -182,5 +185,5 @@ async def _continue_here(
 
 def decide_changed(parts: tuple[str, ...]) -> Decisions:
     """Return the decision after a change: the stored candidates no longer fit."""
-    reason = f"the {prompts.listed(parts)} changed"
+    reason = f"the {reports.listed(parts)} changed"
     return {"use_cached": False, "rerun_icp": True, "reason": reason}

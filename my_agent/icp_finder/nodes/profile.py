@@ -59,7 +59,7 @@ def _difference(state: State, company: Company | None, icp: Icp | None) -> list[
         return []
     domains = [each["domain"] for each in company["customers"]]
     text = described(state, company["site"]["domain"], domains, icp)
-    return [f"{prompts.CHANGED}\n\n{text}"] if text else []
+    return [prompts.CHANGED.format(text)] if text else []
 
 
 async def _read(planned: Plan, state: State) -> tuple[Site | None, list[Site], bool]:

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, reports
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Scored
@@ -38,11 +38,11 @@ async def progress_report(
     is_new = state.get("reported") != found
     if is_new or any(each["words"] == "greeting" for each in heard["orders"]):
         shown = best[: settings.run_now_limit]
-        notes.append(prompts.report(shown, len(best)))
+        notes.append(reports.report(shown, len(best)))
         update |= {"view": [each.candidate.key for each in best], "page": len(shown)}
     job = await jobs.find(tenant_id, **found)
-    works = job is not None and job.status not in prompts.ENDED and wish is None
-    notes += [prompts.progress(job)] if job is not None else []
+    works = job is not None and job.status not in reports.ENDED and wish is None
+    notes += [reports.progress(job)] if job is not None else []
     waits = waiting if waiting and waiting["kind"] == "enrich" else None
     if not works and chosen(state, "enrich") == "later":
         update |= {"notes": [*notes, prompts.NOT_ENRICHED], "answer": None}
@@ -67,11 +67,11 @@ def _narrowed(wish: Order, best: Sequence[Scored]) -> Question:
     known = {each.candidate.key: each.candidate.name for each in best}
     names = wish.get("names") or [known.get(key, key) for key in keys]
     left_out = [name for key, name in known.items() if key not in keys]
-    if len(names) <= prompts.NAMED or len(left_out) >= len(names):
+    if len(names) <= reports.NAMED or len(left_out) >= len(names):
         left_out = []
     words = prompts.ask_these(names, left_out)
-    about = {"candidates": len(names), "keys": keys, "names": prompts.some(names)}
-    return question("enrich", words, **about, left_out=prompts.some(left_out))
+    about = {"candidates": len(names), "keys": keys, "names": reports.some(names)}
+    return question("enrich", words, **about, left_out=reports.some(left_out))
 
 
 async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
@@ -95,7 +95,7 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     counts = {"candidates": len(read), "failed": len(failed)}
     log_action("enriched", state.get("thread_id"), **counts, **found)
     enrichment: Enrichment = {"now": read, "failed": failed, "job": None, "queued": 0}
-    notes = [*state["notes"], prompts.enriched(done)]
+    notes = [*state["notes"], reports.enriched(done)]
     if later := later[: settings.run_later_limit]:
         notes.append(await _enqueue(state, config, found, later, enrichment))
     # Loaded again, because the enrichment has changed the scores.
@@ -125,7 +125,7 @@ async def _enqueue(
         return prompts.NOT_QUEUED.format(error)
     log_action("job_queued" if job.created else "job_merged", thread_id, job=job.id, **found)
     enrichment["job"], enrichment["queued"] = job.id, job.total
-    return prompts.queued(job)
+    return reports.queued(job)
 
 
 async def finalize(state: State) -> State:

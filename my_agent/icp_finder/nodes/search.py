@@ -5,7 +5,7 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder import prompts, reports, values
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp
 from my_agent.icp_finder.nodes.undoing import save
@@ -61,7 +61,7 @@ async def _up_to_date(
     counts = {"read": len(again.read), "unread": len(again.unread)}
     log_action("profile_reread", state.get("thread_id"), **counts)
     # If nothing could be read, the profile is as old as before.
-    return again.company, [prompts.reread(again)], bool(again.read)
+    return again.company, [reports.reread(again)], bool(again.read)
 
 
 async def refresh_icp(
@@ -77,7 +77,7 @@ async def refresh_icp(
     version = outcome.version
     counts = {"candidates": outcome.kept, "version": version and version.number}
     log_action("icp_refreshed", state.get("thread_id"), **counts, **outcome.sources, **found)
-    update: dict[str, Any] = {"notes": [*state["notes"], *prompts.searched(outcome)]}
+    update: dict[str, Any] = {"notes": [*state["notes"], *reports.searched(outcome)]}
     if outcome.kept == 0:
         # The discovery that the thread has worked with so far is untouched.
         update |= {"found": None, "discovery_ready": False}
@@ -126,7 +126,7 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
     if not count:
         return {}
     await store.add_candidates(tenant_id, **found, found=given.found)
-    added = prompts.FALLBACK.format(prompts.counted(count), ", ".join(given.codes))
+    added = prompts.FALLBACK.format(reports.counted(count), ", ".join(given.codes))
     return {"notes": [*state["notes"], added], "reported": None}
 
 

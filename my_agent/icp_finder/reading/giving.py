@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder import prompts, reports, values
 from my_agent.icp_finder.model import SIZES
 from my_agent.icp_finder.places import in_english
 from my_agent.icp_finder.reading import evidence
@@ -163,7 +163,7 @@ def _give_sites(turn: Turn, act: Giving, name: str, old: list[str], given: list[
     bare = [each for each in given if "." not in each and not spelled[each]]
     bare = [each for each in bare if evidence.says(name, each, act.quote)]
     if bare and name in _SITES:
-        heard["notes"].append(prompts.NEEDS_WEBSITES.format(prompts.listed(bare[:8])))
+        heard["notes"].append(prompts.NEEDS_WEBSITES.format(reports.listed(bare[:8])))
     if not found and not bare:
         turn.drop(act)
     elif not found:
