@@ -25,7 +25,7 @@ async def progress_report(
     """Show the best candidates once, and ask whether to enrich them."""
     found, settings = state.get("found"), IcpSettings.from_environment()
     tenant_id = caller(config).tenant_id
-    best = await _best(tenant_id, found, settings.wanted) if found else []
+    best = (await tables.load(tenant_id, found)).shown[: settings.wanted]
     notes = list(state["notes"])
     if found is None or not best:
         update: dict[str, object] = {"candidates": [], "notes": [*notes, prompts.NO_CANDIDATES]}
@@ -99,13 +99,9 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     if later := later[: settings.run_later_limit]:
         notes.append(await _enqueue(state, config, found, later, enrichment))
     # Loaded again, because the enrichment has changed the scores.
-    best = await _best(caller(config).tenant_id, found, settings.wanted)
-    shown = [_shown(each) for each in best]
+    table = await tables.load(caller(config).tenant_id, found)
+    shown = [_shown(each) for each in table.shown[: settings.wanted]]
     return {"enrichment": enrichment, "notes": notes, "candidates": shown}
-
-
-async def _best(tenant_id: str, found: Found, limit: int) -> list[Scored]:
-    return (await tables.load(tenant_id, found)).shown[:limit]
 
 
 async def _enqueue(

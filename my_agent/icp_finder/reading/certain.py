@@ -31,7 +31,7 @@ _BESIDE_SITES = _THEIRS | _OURS | words.word_set(
 _ALL = words.word_set("all everything everyone them alle alles todos todas tudo")
 # fmt: on
 _REASON = re.compile(
-    r"(?:[,(:-] ?)?\b(?:because|since|weil|denn|porque|pois|já que)\b:?(?P<why>.+)$",
+    rf"(?:[,(:-] ?)?\b(?:{words.BECAUSE})\b:?(?P<why>.+)$",
     re.IGNORECASE | re.DOTALL,
 )
 # There are no more customers.
@@ -55,9 +55,6 @@ _EDGES = re.compile(
 )
 
 
-_LEAD = re.compile(
-    r"^[ ,]*(?:(?:please|bitte|por favor|ok|okay|and|now|then|also|hey|hi)[ ,]+)+", re.IGNORECASE
-)
 _ADD = re.compile(rf"(?:{commands.ADD})\s+(.+)", re.IGNORECASE)
 _SET = re.compile(rf"(?:{commands.SET})\s+(?:in |to |für |em )?(.+)", re.IGNORECASE)
 _DROP = re.compile(
@@ -128,7 +125,7 @@ def _sites(said: str, situation: Situation) -> list[of.Act]:
 
 def _command(said: str, situation: Situation) -> list[of.Act]:
     """Read a command with its targets, exceptions and reason."""
-    asked = _without_politeness(said).strip(" .!")
+    asked = words.without_politeness(said).strip(" .!")
     reason = _REASON.search(asked)
     why, asked = (reason["why"].strip(" )."), asked[: reason.start()]) if reason else ("", asked)
     if asked.endswith("?") and not (_ASKS.match(asked) or words.POLITE.match(said)):
@@ -188,7 +185,7 @@ def _change(said: str, situation: Situation) -> list[of.Act]:
     """Read an addition to the profile, a removal, or a correction, of values that are known."""
     if said.endswith("?"):
         return []
-    asked = _without_politeness(said).strip(" .!")
+    asked = words.without_politeness(said).strip(" .!")
     if found := _ADD.fullmatch(asked):
         return _grouped(of.Include, "what", said, found[1], _known)
     if found := _SET.fullmatch(_NO_FIRST.sub("", said).strip(" .!")):
@@ -240,8 +237,3 @@ def field_of(value: str) -> str | None:
     if is_place(value):
         return "regions"
     return "industries" if ssic.codes([value]) else None
-
-
-def _without_politeness(said: str) -> str:
-    polite = words.POLITE.match(said)
-    return _LEAD.sub("", said[polite.end() :] if polite else said)

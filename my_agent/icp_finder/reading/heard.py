@@ -58,13 +58,8 @@ def order(name: str, keys: list[str] | None = None, words: str = "", *, sure: bo
 
 def has_data(heard: Heard) -> bool:
     """Return whether a message gives or changes data of the company."""
-    return bool(
-        heard["website"]
-        or heard["customers"]
-        or heard["without"]
-        or heard["icp"]
-        or heard["enough"]
-    )
+    named = heard["website"] or heard["customers"] or heard["without"]
+    return bool(named or heard["icp"] or heard["enough"])
 
 
 def combined(first: Heard, then: Heard) -> Heard:

@@ -13,9 +13,7 @@ from my_agent.understanding import meaning, names, quotes, words
 # Characters behind a word of exception in which candidates are looked for.
 _REST = 2_000
 # Stands before a reason.
-_BECAUSE = re.compile(
-    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]{0,8}$", re.IGNORECASE
-)
+_BECAUSE = re.compile(rf"(?:\b(?:{words.BECAUSE})\b|\()[\s,:(-]{{0,8}}$", re.IGNORECASE)
 
 
 def command(turn: Turn, act: of.Command) -> None:
