@@ -1,10 +1,13 @@
 """Texts for the user that stand as they are or have gaps, questions, and the prompt of the model."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from my_agent.icp_finder.model import SIZES, Icp, Site
-from my_agent.icp_finder.reading.heard import Order
 from my_agent.icp_finder.reports import NAMED, domains, few, listed, named, proposal
+
+if TYPE_CHECKING:
+    from my_agent.icp_finder.reading.heard import Order
 
 CUSTOMERS = 5
 """Number of customers' websites that a profile asks for."""
@@ -218,12 +221,12 @@ def start_over(site: Site, icp: Icp | None) -> str:
     return f"Shall I forget {named(site)}? Candidates and feedback stay stored.{profile}"
 
 
-def offer(orders: Sequence[Order]) -> str:
+def offer(orders: "Sequence[Order]") -> str:
     """Ask whether orders are meant that the words do not give for sure."""
     return f"Do you want me to {'; '.join(map(_offered, orders))}?"
 
 
-def _offered(order: Order) -> str:
+def _offered(order: "Order") -> str:
     which = few(order.get("names", []))
     return {
         "reject": f"no longer show {which}",
