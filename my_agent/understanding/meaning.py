@@ -25,6 +25,7 @@ _ANY = re.compile(
     r"|alle|überall|spielt keine rolle|tanto faz|qualquer|tod[ao]s|indiferente|não importa)\b",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
 
 
 def stands(value: str, quote: str) -> bool:
@@ -76,3 +77,24 @@ def takes_away(message: str, span: quotes.Span) -> bool:
 def is_plain(text: str) -> bool:
     """Return whether a text has no word of doubt, condition, report or negation, and no question."""
     return not ("?" in text or words.DOUBT.search(text) or words.NEGATION.search(text))
+
+
+def ordered(text: str, language: str = "", *, has_exceptions: bool = False) -> str | None:
+    """Return the words of an order without those of politeness and agreement.
+
+    None if doubt, condition, report, negation, exception, a question or a quotation makes it unsure.
+
+    Args:
+        text: the order.
+        language: code of its language; empty if it is not known.
+        has_exceptions: whether it leaves something out; then words of exception are its own.
+    """
+    asked = words.POLITE.sub(" ", text)
+    if ("?" in text and asked == text) or words.DOUBT.search(asked) or _QUOTED.search(text):
+        return None
+    rest = words.YES_PHRASES.sub(" ", asked)
+    if has_exceptions:
+        for own in (FIRST_NO, words.EXCEPTION, words.NEGATION):
+            rest = own.sub(" ", rest)
+    is_unsure = words.negates(rest, language) or words.EXCEPTION.search(rest)
+    return None if is_unsure else rest

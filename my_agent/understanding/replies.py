@@ -1,8 +1,10 @@
-"""Replies: what an answer to a question with buttons means. Pure functions."""
+"""Replies: which messages are not answered yet, and what an answer to a question with buttons means. Pure."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
+
+from langchain_core.messages import AnyMessage, HumanMessage
 
 
 def pressed(options: Mapping[str, str], reply: Any, yes: str | None, no: str) -> str | None:
@@ -55,3 +57,13 @@ def names_other(reply: Any, question: str | None) -> bool:
     """Return whether a structured reply names a question other than the waiting one, by its id."""
     named = reply.get("question") if isinstance(reply, Mapping) else None
     return isinstance(named, str) and named != question
+
+
+def unanswered(messages: list[AnyMessage]) -> list[HumanMessage]:
+    """Return the user's messages after the last answer: several if an earlier run failed."""
+    waiting: list[HumanMessage] = []
+    for message in reversed(messages):
+        if not isinstance(message, HumanMessage):
+            break
+        waiting.append(message)
+    return waiting[::-1]

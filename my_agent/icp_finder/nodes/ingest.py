@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -33,7 +33,7 @@ from my_agent.icp_finder.sites import domain, websites
 from my_agent.icp_finder.state import State
 from my_agent.understanding.acts import Reading
 from my_agent.understanding.names import Listed
-from my_agent.understanding.replies import reply_text
+from my_agent.understanding.replies import reply_text, unanswered
 from my_agent.user import caller
 
 # Characters of the new messages that count.
@@ -92,7 +92,8 @@ async def _read(
         if has_data(form):
             return Applied(form), ""
         reply = reply_text(reply)
-    text = (_new_text(state["messages"]) if reply is None else reply)[:MAX_TEXT]
+    new = [str(each.text) for each in unanswered(state["messages"])] if reply is None else [reply]
+    text = "\n".join(new)[:MAX_TEXT]
     if asking is not None and (chosen := pressed(asking["kind"], text)) is not None:
         return Applied({**nothing(), "by": "press"}, chosen), ""
     if not text.strip():
@@ -244,16 +245,6 @@ def _label(state: State, about: Mapping[str, Any]) -> str | None:
     """Return the website that the thread was opened for, unless the user has started over."""
     found = websites(_text(about.get("website")))
     return None if state.get("fresh") or not found else found[0]
-
-
-def _new_text(messages: list[AnyMessage]) -> str:
-    """Return the text of the user's messages since our last answer."""
-    new: list[str] = []
-    for message in reversed(messages):
-        if not isinstance(message, HumanMessage):
-            break
-        new.append(str(message.text))
-    return "\n".join(reversed(new))
 
 
 def _text(value: Any) -> str:

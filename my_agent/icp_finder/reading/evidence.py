@@ -32,7 +32,6 @@ _ROLES = {
     ),
 }
 _DOTS = re.compile(r"(?<!\s)\s*+\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
-_QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
 
 
 def says(field: str, value: str, quote: str) -> bool:
@@ -126,18 +125,12 @@ def is_sure(
     """
     message = quotes.blanked(message, explained)
     text = message if span is None else quotes.sentence(span, message)
-    asked = words.POLITE.sub(" ", text)
-    if ("?" in text and asked == text) or words.DOUBT.search(asked) or _QUOTED.search(text):
-        return False
-    rest = words.YES_PHRASES.sub(" ", asked)
-    if has_exceptions:
-        for own in (meaning.FIRST_NO, words.EXCEPTION, words.NEGATION):
-            rest = own.sub(" ", rest)
     # What costs does not depend on the language that a reader claims.
-    if words.negates(rest, language if span else "") or words.EXCEPTION.search(rest):
-        return False
+    rest = meaning.ordered(text, language if span else "", has_exceptions=has_exceptions)
     named = {word for each in known for word in names.fold(each).split()}
-    return all(_is_explained(word, named) for word in words.tokens(commands.without(name, rest)))
+    return rest is not None and all(
+        _is_explained(word, named) for word in words.tokens(commands.without(name, rest))
+    )
 
 
 def _is_explained(word: str, named: set[str]) -> bool:
