@@ -33,9 +33,10 @@ from my_agent.diagnosis.reading import reader, sources
 from my_agent.diagnosis.reading.sources import Given
 from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
-from my_agent.diagnosis.state import State, unanswered
+from my_agent.diagnosis.state import State
 from my_agent.models import ModelSettings
 from my_agent.turns import TenantThreads
+from my_agent.understanding.replies import unanswered
 
 WORDS = 3900
 _NAMED = "{}\n{}"

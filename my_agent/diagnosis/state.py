@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage
 from langgraph.graph import add_messages
 from typing_extensions import TypedDict
 
@@ -32,13 +32,3 @@ class State(Input, total=False):
     missing: list[str]
     # Whether the hypotheses of this round came from a model, too.
     model_used: bool
-
-
-def unanswered(messages: list[AnyMessage]) -> list[HumanMessage]:
-    """Return the user's messages after the last answer: several if an earlier run failed."""
-    waiting: list[HumanMessage] = []
-    for message in reversed(messages):
-        if not isinstance(message, HumanMessage):
-            break
-        waiting.append(message)
-    return waiting[::-1]

@@ -8,48 +8,45 @@ from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.questions import REFUSED
 from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
-from my_agent.understanding import names, quotes, words
+from my_agent.understanding import meaning, names, quotes, words
 
 # Characters behind a word of exception in which candidates are looked for.
 _REST = 2_000
 # Stands before a reason.
-_BECAUSE = re.compile(
-    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]{0,8}$", re.IGNORECASE
-)
+_BECAUSE = re.compile(rf"(?:\b(?:{words.BECAUSE})\b|\()[\s,:(-]{{0,8}}$", re.IGNORECASE)
 
 
 def command(turn: Turn, act: of.Command) -> None:
     """Add what a command asks for."""
-    if act.name not in commands.COMMANDS:
+    name, heard, asking = act.name, turn.heard, turn.situation.asking
+    if name not in commands.COMMANDS:
         turn.drop(act)
         return
     keys, is_said = _keys(turn, act)
     if is_said is None:
         return
-    sure = is_said and is_sure(turn, act, act.name, keys or []) and _says_how_many(turn, act)
-    made = order(act.name, keys, act.reason or "", sure=sure)
-    asking, wish = turn.situation.asking, turn.heard["wish"]
-    if act.name in ("undo", "stop") and asking is not None and sure:
+    sure = is_said and is_sure(turn, act, name, keys or []) and _says_how_many(turn, act)
+    if name in ("undo", "stop") and asking is not None and sure:
         # What waits has not been done: to refuse it is to stop it, or to take it back.
-        if act.name == "stop" or turn.asks("context_change"):
+        is_change, is_stop = turn.asks("context_change"), name == "stop"
+        if is_stop or is_change:
             turn.choice = REFUSED[asking["kind"]]
-        if turn.asks("context_change") or (act.name == "stop" and not turn.situation.running):
+        if is_change or (is_stop and not turn.situation.running):
             return
-    if act.name in commands.COSTLY:
-        rank = commands.COSTLY.index
-        if wish is None or rank(act.name) > rank(wish["name"]):
-            turn.heard["wish"] = made
-    elif act.name in ("undo", "stop") or (act.name in commands.FEEDBACK and keys):
-        turn.heard["orders"].append(made)
-    else:
-        turn.heard["orders"].append({**made, "sure": True})
+    if name in commands.COSTLY:
+        rank, wish = commands.COSTLY.index, heard["wish"]
+        if wish is None or rank(name) > rank(wish["name"]):
+            heard["wish"] = order(name, keys, act.reason or "", sure=sure)
+        return
+    does = name in ("undo", "stop") or (name in commands.FEEDBACK and keys)
+    heard["orders"].append(order(name, keys, act.reason or "", sure=sure or not does))
 
 
 def _says_how_many(turn: Turn, act: of.Command) -> bool:
     """Return whether a command about all says so: `enrich 1-3` is not about all, `reject` about none."""
     if isinstance(act.targets, list) or act.name not in (*commands.FEEDBACK, "enrich"):
         return True
-    if act.name != "enrich" and not evidence.says_all(act.quote):
+    if act.name != "enrich" and not meaning.says_all(act.quote):
         return False
     listed = [each.name for each in turn.situation.listed]
     return bool(act.exceptions) or not names.numbers(act.quote, listed)
@@ -60,7 +57,7 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
     is_said = True
     shown = [each.key for each in turn.situation.listed if each.number]
     # `enrich` and `yes` are about the best, or those of the question.
-    means_all = act.name != "enrich" or bool(act.exceptions) or evidence.says_all(act.quote)
+    means_all = act.name != "enrich" or bool(act.exceptions) or meaning.says_all(act.quote)
     aimed: list[str] | None = shown if act.targets == "all" and means_all else None
     if isinstance(act.targets, list) and act.targets:
         found = names.resolve(act.targets, act.quote, turn.situation.listed)
@@ -93,18 +90,14 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
     if not (commands.is_evidence(name, act.quote) or agrees):
         return False
     items = [each for each in turn.situation.listed if each.key in keys]
-    exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
+    exceptions = [str(each) for each in getattr(act, "exceptions", None) or []]
     is_costly = name in commands.COSTLY
     return evidence.is_sure(
         name,
         turn.message,
         # What costs is judged by the whole message: one sentence may take back another.
         None if is_costly else turn.span(act),
-        known=[
-            *(each.name for each in items),
-            *(each.domain for each in items),
-            *map(str, exceptions),
-        ],
+        known=[text for each in items for text in (each.name, each.domain)] + exceptions,
         has_exceptions=bool(exceptions),
         explained=[*_reason(turn, act), *explained(turn, act, only_plain=is_costly)],
         language=turn.language,
@@ -124,7 +117,7 @@ def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
         return []
     if lead := _BECAUSE.search(turn.message[: found[0]]):
         return [(lead.start(), found[1])]
-    return [found] if evidence.is_plain(act.reason) else []
+    return [found] if meaning.is_plain(act.reason) else []
 
 
 def _left_out(turn: Turn, act: of.Command) -> list[str]:
@@ -154,5 +147,5 @@ def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]
         and (span[1] <= own[0] or own[1] <= span[0])
         and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
-        and (not only_plain or evidence.is_plain(act.quote))
+        and (not only_plain or meaning.is_plain(act.quote))
     ]

@@ -259,7 +259,7 @@ def test_customers_without_websites_are_asked_for_them() -> None:
         "Walter and b.com buy", gives("Walter and b.com", "customers", "Walter", "b.com")
     )
     assert found.heard["customers"] == ["https://b.com"]
-    assert found.heard["notes"] == [prompts.needs_websites(["Walter"])]
+    assert found.heard["notes"] == [prompts.NEEDS_WEBSITES.format("Walter")]
 
 
 def test_website_without_a_public_suffix_is_no_bare_name() -> None:
@@ -338,7 +338,9 @@ def test_other_targets_than_the_words_name_are_not_sure(message: str, targets: A
 def test_one_of_two_candidates_is_asked_for() -> None:
     found = applied("enrich Vogel", does("enrich Vogel", "enrich", ["Vogel"]))
     assert found.heard["wish"] is None
-    assert found.heard["notes"] == [prompts.which("Vogel", ["Vogel & Partner", "Vogel Logistik"])]
+    assert found.heard["notes"] == [
+        prompts.WHICH.format("Vogel", "Vogel & Partner or Vogel Logistik")
+    ]
 
 
 def test_unknown_target_stops_what_costs_only() -> None:
