@@ -26,14 +26,10 @@ class Session(TypedDict):
 def new_website(state: State, heard: Heard) -> str | None:
     """Return the website that a message calls the company's own, if it is a new one.
 
-    None while the company is unknown. Websites of the company and its customers are not new.
+    None while the company is unknown. A customer's website is new, too: it makes another company.
     """
-    site = state.get("site")
-    if site is None:
-        return None
-    known = {site["domain"], *(each["domain"] for each in state.get("customers", []))}
-    website = heard["website"]
-    return website if website and domain(website) not in known else None
+    site, website = state.get("site"), heard["website"]
+    return website if site and website and domain(website) != site["domain"] else None
 
 
 @dataclass

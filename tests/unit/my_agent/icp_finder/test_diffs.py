@@ -114,7 +114,8 @@ MOVED = "https://acme.org"
     [
         ({}, ()),
         ({"website": "https://acme.com/about"}, ()),
-        ({"website": "https://c2.com"}, ()),
+        # A customer that is called the company itself.
+        ({"website": "https://c2.com"}, ("website", "customers")),
         ({"website": MOVED}, ("website",)),
         # The user is asked whose website this is.
         ({"stray": MOVED}, ()),
