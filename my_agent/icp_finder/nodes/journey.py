@@ -80,6 +80,12 @@ async def choose(state: State) -> Command[Literal["ingest", "choose"]]:
 def _asked_first(state: State) -> Question | None:
     """Return the question that a message raises: about a change, a website, or something it wishes."""
     heard, change, site = state["heard"], state.get("change"), state.get("site")
+    waiting = state.get("waiting")
+    if offers := state.get("offers"):
+        # They are about what is on the table now. A change waits, and may end in another search.
+        return question("offer", prompts.offer(offers), orders=offers)
+    if waiting and waiting["kind"] == "offer":
+        return waiting
     if change is not None and (parts := changed_parts(state, change)):
         session = next_session(state, change)
         return question(
@@ -100,11 +106,8 @@ def _asked_first(state: State) -> Question | None:
     if wish == "new_session" and site is not None:
         request = next_session(state, nothing())["request"]
         return question("new_session", prompts.NEW_SESSION, new_session=request)
-    if offers := state.get("offers"):
-        return question("offer", prompts.offer(offers), orders=offers)
-    waiting = state.get("waiting")
     # Other questions are asked again by what is missing, or by the node that asked them.
-    again = ("domain", "start_over", "new_session", "offer")
+    again = ("domain", "start_over", "new_session")
     return waiting if waiting and waiting["kind"] in again else None
 
 
