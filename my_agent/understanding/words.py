@@ -53,7 +53,7 @@ NEGATION = re.compile(
     re.IGNORECASE,
 )
 EXCEPTION = re.compile(
-    r"\b(?:except|excluding|apart from|aside from|other than|but not|all but|save for|minus|leave out|leaving out"
+    r"\b(?:except|excluding|apart from|aside from|other than|but not|all but|save for|minus|leave out|leaving out|(?:any|every)\w+ but"
     r"|außer|ausser|ausgenommen|bis auf|abgesehen von|ohne"
     r"|exceto|excepto|menos|salvo|fora|tirando|sem|mas não)\b",
     re.IGNORECASE,

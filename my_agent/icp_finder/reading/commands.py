@@ -52,7 +52,7 @@ BESIDE = word_set(
     "and und e or the die der das den dem a o os as number no nr nummer número numero candidate candidates kandidat kandidaten candidato candidata"
     " company companies firma empresa ab an aus weg raus zu out to from off list liste lista my me mir also auch também now jetzt agora only just nur"
     " só apenas ones one is it # nº first top best ersten primeiras primeiros melhores here hier aqui continue weiter continua continuar search suche"
-    " busca discovery profile profil perfil again enrichment same session run start begin everything all alle alles todos todas tudo them for with"
+    " busca discovery profile profil perfil again enrichment same session run start begin open öffne abre abrir everything all alle alles todos todas tudo them for with"
     " please bitte por favor ändern change mudar alterar pode podes because weil denn porque pois"
 )
 # fmt: on

@@ -166,6 +166,25 @@ def test_exclusion_needs_a_word_that_takes_away() -> None:
     assert (found.heard["icp"], found.heard["unheard"]) == ({}, ["hotels"])
 
 
+def test_exclusion_of_a_region_is_kept_though_no_region_is_wanted() -> None:
+    found = applied(
+        "food, 10-50 people, anywhere but Sabah",
+        gives("food", "industries", "food"),
+        gives("anywhere but Sabah", "regions", "Sabah", kind="Exclude"),
+        icp=None,
+        asked="industries",
+    )
+    assert found.heard["icp"] == {"industries": ["food"], "exclusions": ["Sabah"]}
+
+
+@pytest.mark.parametrize(
+    "said", ["open a new session", "öffne eine neue Sitzung", "abre uma sessão nova"]
+)
+def test_to_open_is_no_more_than_a_new_session(said: str) -> None:
+    found = applied(said, does(said, "new_session"), asking=question("context_change", "?"))
+    assert found.choice == "new"
+
+
 def test_stored_value_is_taken_out_of_the_field_that_has_it() -> None:
     found = applied("drop France", gives("drop France", "industries", "France", kind="Exclude"))
     assert found.heard["icp"] == {"regions": ["Germany"]}
