@@ -50,6 +50,11 @@ _NO_FIRST = re.compile(r"^\W*(?:no|não|nein|sorry|actually)[\s,.!]+(?=\w)", re.
 _STAFF = re.compile(
     r"(?:\w+ ){0,3}\d[\d,.]*\s?(?:(?:-|to|bis|a|até)\s?\d{2}[\d,.]*|\+)(?: \w+)?", re.IGNORECASE
 )
+# A part of a list with such a word, or of two sentences, is more than a value.
+_MORE = re.compile(
+    rf"{words.NEGATION.pattern}|{words.EXCEPTION.pattern}|{words.REMOVAL.pattern}|\b(?:{commands.ADD})\b|[.!?;]\s",
+    re.IGNORECASE,
+)
 _EDGES = re.compile(
     r"^(?:the|a|in|die|der|das|den|o|os|as|em) | (?:please|bitte|por favor|too|as well|dazu)$",
     re.IGNORECASE,
@@ -204,7 +209,7 @@ def _grouped(
     """Return an act for each field of the values of a list; none if any value has no certain field."""
     by_field: dict[str, list[str]] = {}
     for piece in _pieces(text):
-        if (found := field(piece)) is None:
+        if _MORE.search(piece) or (found := field(piece)) is None:
             return []
         by_field.setdefault(found, []).append(piece)
     if any(len(each) > of.VALUES for each in by_field.values()):
@@ -223,7 +228,9 @@ def _stored(situation: Situation, piece: str) -> str | None:
     for name in values.FIELDS:
         if any(values.is_same(piece, each) for each in values.of(situation.icp, name)):
             return name
-    return field_of(piece) if situation.icp is not None else None
+    found = field_of(piece) if situation.icp is not None else None
+    # To drop a size that is not there would do nothing.
+    return found if found != "sizes" else None
 
 
 def _pieces(text: str) -> list[str]:
