@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.reading import evidence
 from my_agent.icp_finder.reading.giving import exclude, give
 from my_agent.icp_finder.reading.heard import Heard, has_data, nothing, order
-from my_agent.icp_finder.reading.ordering import command, explained
+from my_agent.icp_finder.reading.ordering import asks, command
 from my_agent.icp_finder.reading.questions import AGREED, REFUSED
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.icp_finder.reading.turn import Turn
@@ -69,13 +68,8 @@ def _consent(turn: Turn, act: of.Consent) -> None:
         return
     if asking is None or asking["kind"] not in AGREED or act.to not in ("", kind):
         return
-    if words.has_agreement(act.quote) and evidence.is_sure(
-        _NAMED_BY.get(asking["kind"], asking["kind"]),
-        turn.message,
-        None,
-        explained=explained(turn, act, only_plain=True),
-        language=turn.language,
-    ):
+    name = _NAMED_BY.get(asking["kind"], asking["kind"])
+    if words.has_agreement(act.quote) and asks(turn, act, name):
         turn.choice = AGREED[asking["kind"]]
     else:
         turn.unsure = True

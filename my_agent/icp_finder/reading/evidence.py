@@ -1,16 +1,11 @@
 """Evidence: whether the words of a quote can mean what an act says of the finder's own. Pure functions.
 
 A reader may be wrong, or somebody may have told it what to say. So the value of an act must stand in its
-quote, a removal needs a word that removes, and an order is sure only without doubt, condition, report,
-negation or question around it.
+quote, and a removal needs a word that removes.
 """
 
 import re
-from collections.abc import Sequence
 
-from rapidfuzz import fuzz
-
-from my_agent.icp_finder.reading import commands
 from my_agent.understanding import meaning, names, quotes, words
 from my_agent.web import sites
 
@@ -97,49 +92,3 @@ def is_elsewhere(message: str, span: quotes.Span) -> bool:
 def _without_sites(message: str) -> str:
     """Return a message with spaces for its websites: `no-limits.com` denies nothing."""
     return quotes.blanked(message, ((each.start, each.end) for each in sites.mentions(message)))
-
-
-def is_sure(
-    name: str,
-    message: str,
-    span: quotes.Span | None,
-    *,
-    known: Sequence[str] = (),
-    has_exceptions: bool = False,
-    explained: Sequence[quotes.Span] = (),
-    language: str = "",
-) -> bool:
-    """Return whether every word of a message, or of a sentence, asks for a command, or agrees to it.
-
-    Doubt, condition, report, negation, a question, and any word that means something else make it
-    unsure: then a button asks.
-
-    Args:
-        name: the command.
-        message: the message.
-        span: the quote whose sentence counts; None: the whole message, as for all that costs.
-        known: names of the candidates that it is about.
-        has_exceptions: whether the act leaves something out; then words of exception are its own.
-        explained: quotes, or reasons, that other acts explain.
-        language: the message's.
-    """
-    message = quotes.blanked(message, explained)
-    text = message if span is None else quotes.sentence(span, message)
-    # What costs does not depend on the language that a reader claims.
-    rest = meaning.ordered(text, language if span else "", has_exceptions=has_exceptions)
-    named = {word for each in known for word in names.fold(each).split()}
-    return rest is not None and all(
-        _is_explained(word, named) for word in words.tokens(commands.without(name, rest))
-    )
-
-
-def _is_explained(word: str, named: set[str]) -> bool:
-    known = word in words.YES or word in commands.BESIDE or words.is_filler(word)
-    return (
-        known
-        or names.is_number(word)
-        or all(
-            any(each == own or fuzz.ratio(each, own) >= names.ALIKE for own in named)
-            for each in names.fold(word).split()
-        )
-    )

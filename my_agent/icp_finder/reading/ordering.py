@@ -3,7 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from my_agent.icp_finder.reading import commands, evidence
+from rapidfuzz import fuzz
+
+from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.questions import REFUSED
 from my_agent.icp_finder.reading.turn import Turn
@@ -91,16 +93,53 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
         return False
     items = [each for each in turn.situation.listed if each.key in keys]
     exceptions = [str(each) for each in getattr(act, "exceptions", None) or []]
-    is_costly = name in commands.COSTLY
-    return evidence.is_sure(
-        name,
-        turn.message,
-        # What costs is judged by the whole message: one sentence may take back another.
-        None if is_costly else turn.span(act),
-        known=[text for each in items for text in (each.name, each.domain)] + exceptions,
-        has_exceptions=bool(exceptions),
-        explained=[*_reason(turn, act), *explained(turn, act, only_plain=is_costly)],
-        language=turn.language,
+    known = [text for each in items for text in (each.name, each.domain)] + exceptions
+    whole = name in commands.COSTLY
+    return asks(turn, act, name, known=known, has_exceptions=bool(exceptions), whole=whole)
+
+
+def asks(
+    turn: Turn,
+    act: of.Act,
+    name: str,
+    *,
+    known: Sequence[str] = (),
+    has_exceptions: bool = False,
+    whole: bool = True,
+) -> bool:
+    """Return whether every word of a message, or of an act's sentence, asks for a command, or agrees to it.
+
+    Doubt, condition, report, negation, a question, and any word that means something else make it
+    unsure: then a button asks. What other acts explain, or a reason, does not count.
+
+    Args:
+        turn: the message.
+        act: the act.
+        name: the command.
+        known: names of the candidates that it is about.
+        has_exceptions: whether the act leaves something out; then words of exception are its own.
+        whole: whether the whole message counts, as for all that costs: one sentence may take back another.
+    """
+    explained = [*_reason(turn, act), *_explained(turn, act, only_plain=whole)]
+    message = quotes.blanked(turn.message, explained)
+    text = message if whole else quotes.sentence(turn.span(act), message)
+    # What costs does not depend on the language that a reader claims.
+    rest = meaning.ordered(text, "" if whole else turn.language, has_exceptions=has_exceptions)
+    named = {word for each in known for word in names.fold(each).split()}
+    return rest is not None and all(
+        _is_known(word, named) for word in words.tokens(commands.without(name, rest))
+    )
+
+
+def _is_known(word: str, named: set[str]) -> bool:
+    known = word in words.YES or word in commands.BESIDE or words.is_filler(word)
+    return (
+        known
+        or names.is_number(word)
+        or all(
+            any(each == own or fuzz.ratio(each, own) >= names.ALIKE for own in named)
+            for each in names.fold(word).split()
+        )
     )
 
 
@@ -129,7 +168,7 @@ def _left_out(turn: Turn, act: of.Command) -> list[str]:
     return names.named_in(rest, turn.situation.listed)
 
 
-def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
+def _explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
     """Return the quotes of other commands that contain their own evidence and cost nothing.
 
     A quote with a word of negation or doubt may be about what the judged words ask for.

@@ -1,6 +1,5 @@
 """Decisions: use the stored candidates or search again. Pure functions."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,6 +7,7 @@ from typing_extensions import TypedDict
 
 from my_agent.icp_finder.model import Snapshot
 from my_agent.icp_finder.records.diffs import basis, changed
+from my_agent.icp_finder.reports import listed
 from my_agent.icp_finder.settings import IcpSettings
 
 
@@ -41,9 +41,9 @@ def decide(signals: Signals) -> Decisions:
     elif not signals.icp_confirmed:
         reason = "the ideal customer profile is not confirmed yet"
     elif reasons := _reasons_to_search(signals):
-        reruns, reason = True, _listed(reasons)
+        reruns, reason = True, listed(reasons)
     elif elsewhere := signals.changed_elsewhere:
-        uses, reason = True, f"another session has changed the {_listed(elsewhere)} and searched"
+        uses, reason = True, f"another session has changed the {listed(elsewhere)} and searched"
     else:
         uses, reason = True, "the candidates are recent and nothing has changed since"
     return {"use_cached": uses, "rerun_icp": reruns, "reason": reason}
@@ -76,7 +76,7 @@ def _reasons_to_search(signals: Signals) -> list[str]:
     reasons = []
     if signals.changes:
         are = "has" if signals.changes == ("website",) else "have"
-        reasons.append(f"the {_listed(signals.changes)} {are} changed since the last search")
+        reasons.append(f"the {listed(signals.changes)} {are} changed since the last search")
     if signals.rule_drift:
         reasons.append("a different rule is in force")
     if signals.discovery_stale:
@@ -86,10 +86,6 @@ def _reasons_to_search(signals: Signals) -> list[str]:
     if not reasons and not signals.recent_candidates:
         reasons.append("there are no candidates yet")
     return reasons
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def is_older(then: datetime, at: datetime, days: float) -> bool:
