@@ -50,7 +50,10 @@ def is_form(mine: str, word: str) -> bool:
 
 
 def place(value: str, message: str, span: quotes.Span) -> quotes.Span:
-    """Return where a value stands in a quote, or else the quote."""
+    """Return where a value stands in a quote, as it is or in a form of its words, or else the quote."""
+    as_it_is = rf"(?<![\w.-]){re.escape(value)}(?![\w-]|\.\w)"
+    if found := re.search(as_it_is, message[span[0] : span[1]], re.IGNORECASE):
+        return span[0] + found.start(), span[0] + found.end()
     own = {each for each in names.fold(value).split() if len(each) > 2}
     for match in re.finditer(r"[^\W_]+", message[span[0] : span[1]]):
         if any(is_form(mine, names.fold(match[0])) for mine in own):

@@ -166,6 +166,15 @@ def test_exclusion_needs_a_word_that_takes_away() -> None:
     assert (found.heard["icp"], found.heard["unheard"]) == ({}, ["hotels"])
 
 
+def test_website_is_not_denied_with_another_that_begins_like_it() -> None:
+    said = "não é acme.com, é acme.com.br"
+    known: dict[str, Any] = {"asked": "website", "website": "", "language": "pt"}
+    found = applied(said, gives(said, "website", "acme.com.br", kind="Correct"), **known)
+    assert found.heard["website"] == "https://acme.com.br"
+    denied = applied(said, gives(said, "website", "acme.com", kind="Correct"), **known)
+    assert denied.heard["website"] is None
+
+
 def test_exclusion_of_a_region_is_kept_though_no_region_is_wanted() -> None:
     found = applied(
         "food, 10-50 people, anywhere but Sabah",
