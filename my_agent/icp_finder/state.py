@@ -108,6 +108,11 @@ class State(Input, total=False):
     enrichment: Enrichment | None  # the last enrichment
 
 
+def company_of(state: State) -> tuple[Site | None, list[Site], Icp | None]:
+    """Return the company's website, its customers and its profile, as far as they are known."""
+    return state.get("site"), state.get("customers", []), state.get("icp")
+
+
 def chosen(state: State, kind: Kind) -> str | None:
     """Return the option that the message chooses of a kind of question."""
     answer = state.get("answer")

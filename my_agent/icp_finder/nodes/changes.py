@@ -11,7 +11,7 @@ from my_agent.icp_finder.model import Icp, Site, Snapshot
 from my_agent.icp_finder.prompts import MOST_CUSTOMERS
 from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records.diffs import basis, changed, icp_hash
-from my_agent.icp_finder.state import State
+from my_agent.icp_finder.state import State, company_of
 from my_agent.web.sites import domain
 from my_agent.web.websites import readable
 
@@ -44,25 +44,25 @@ class Plan:
 
 def plan(state: State, heard: Heard) -> Plan:
     """Assign the websites of a message, given the websites that are known."""
-    site = state.get("site")
+    site, customers, _ = company_of(state)
     own = heard["website"] or (state.get("website") if site is None else None)
     if own and site is not None and domain(own) == site["domain"]:
         own = None
     about = domain(own) if own else site["domain"] if site else ""
     gone = {about, *heard["without"]}
-    kept = [each for each in state.get("customers", []) if each["domain"] not in gone]
+    kept = [each for each in customers if each["domain"] not in gone]
     result, left_out = Plan(own, kept), list[str]()
-    known = {each["domain"] for each in result.kept}
+    there = {each["domain"] for each in result.kept}
     for website in heard["customers"]:
         name = domain(website)
         if name == about:
             result.notes.append(prompts.OWN_WEBSITE.format(readable(name)))
-        elif name in known:
+        elif name in there:
             result.notes.append(prompts.KNOWN_CUSTOMER.format(readable(name)))
-        elif len(known) == MOST_CUSTOMERS:
+        elif len(there) == MOST_CUSTOMERS:
             left_out.append(name)
         else:
-            known.add(name)
+            there.add(name)
             result.new.append(website)
     if left_out:
         result.notes.append(prompts.TOO_MANY.format(reports.few([*map(readable, left_out)])))
@@ -77,11 +77,11 @@ def new_customers(state: State, heard: Heard) -> list[str]:
 
 def changed_parts(state: State, heard: Heard) -> tuple[str, ...]:
     """Return the `diffs.PARTS` that a message would change."""
-    site, icp = state.get("site"), state.get("icp")
+    site, customers, icp = company_of(state)
     if site is None or icp is None:
         return ()
     website = new_website(state, heard)
-    old = basis({"site": site, "customers": state.get("customers", [])}, icp)
+    old = basis({"site": site, "customers": customers}, icp)
     new = basis({"site": site, "customers": []}, values.merged(icp, heard["icp"]))
     new["website"] = domain(website) if website else old["website"]
     new["customers"] = sorted({domain(each) for each in new_customers(state, heard)})
@@ -105,8 +105,8 @@ def described(state: State, own: str, customers: Sequence[str], icp: Icp) -> str
         customers: domains of its customers after it.
         icp: the profile after it.
     """
-    site, known = state.get("site"), [each["domain"] for each in state.get("customers", [])]
-    before = (site["domain"] if site else own, known, state.get("icp"))
+    site, now, profile = company_of(state)
+    before = (site["domain"] if site else own, [each["domain"] for each in now], profile)
     return reports.differences(before, (own, customers, icp))
 
 
@@ -137,10 +137,10 @@ def changed_elsewhere(state: State, snapshot: Snapshot) -> tuple[str, ...]:
     Only a thread whose own profile was searched for can tell: otherwise the change may be its own,
     and not saved yet.
     """
-    site, icp, last = state.get("site"), state.get("icp"), state.get("last")
+    (site, customers, icp), last = company_of(state), state.get("last")
     profile, rule = snapshot.profile, snapshot.rule
     if not (site and icp and last and profile and rule and state.get("confirmed")):
         return ()
-    known = basis({"site": site, "customers": state.get("customers", [])}, icp)
-    is_own = last["icp_hash"] == icp_hash(known)
-    return changed(known, basis(profile.company, rule.icp)) if is_own else ()
+    own = basis({"site": site, "customers": customers}, icp)
+    is_own = last["icp_hash"] == icp_hash(own)
+    return changed(own, basis(profile.company, rule.icp)) if is_own else ()

@@ -21,7 +21,7 @@ from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Verdict
 from my_agent.icp_finder.search import scoring, searching, shortlist
 from my_agent.icp_finder.search.website import read_site
-from my_agent.icp_finder.state import State
+from my_agent.icp_finder.state import State, company_of
 from my_agent.user import caller
 from my_agent.web.fetch import SiteError
 from my_agent.web.sites import domain
@@ -112,7 +112,7 @@ async def _reply(state: State, table: Table, order: Order) -> str:
 
 def _answer(state: State, table: Table, name: str, words: str) -> str:
     """Answer a question from what is stored, or from what the product says about itself."""
-    site, waiting = state.get("site"), state.get("waiting")
+    (site, customers, icp), waiting = company_of(state), state.get("waiting")
     help_ = prompts.HELP if state.get("confirmed") else prompts.HELP_START
     if name == "help":
         return help_
@@ -122,7 +122,6 @@ def _answer(state: State, table: Table, name: str, words: str) -> str:
         gone = [each for each in table.said.values() if each.verdict == "rejected"]
         return reports.rejections([(each.name, each.reason) for each in gone])
     if name == "profile" or words in ("profile", "regions", "industries", "sizes"):
-        customers, icp = state.get("customers", []), state.get("icp")
         return reports.about_profile(site, customers, icp) if site else help_
     if words in prompts.ABOUT:
         return prompts.ABOUT[words]
@@ -259,7 +258,7 @@ async def _undo(table: Table) -> tuple[str, dict[str, Any]]:
 
 async def _add(state: State, table: Table, name: str) -> str:
     """Read a company's website and add the company to the candidates, scored like the others."""
-    site, icp, customers = state.get("site"), state.get("icp"), state.get("customers", [])
+    site, customers, icp = company_of(state)
     if table.last is None or site is None or icp is None:
         return prompts.NOTHING_YET
     if name == site["domain"]:

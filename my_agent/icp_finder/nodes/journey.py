@@ -16,7 +16,7 @@ from my_agent.icp_finder.reading.heard import nothing
 from my_agent.icp_finder.reading.questions import Question, question, same
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions
-from my_agent.icp_finder.state import Asked, State, chosen
+from my_agent.icp_finder.state import Asked, State, chosen, company_of
 from my_agent.understanding.replies import names_other, reply_text
 from my_agent.user import caller
 from my_agent.web.sites import domain
@@ -113,7 +113,7 @@ def _asked_first(state: State) -> Question | None:
 
 def _missing(state: State) -> tuple[Asked, str] | None:
     """Return the next missing item and the question for it, or None."""
-    site, customers, icp = state.get("site"), state.get("customers", []), state.get("icp")
+    site, customers, icp = company_of(state)
     if site is None:
         return "website", prompts.ASK_WEBSITE
     if len(customers) < CUSTOMERS and not (state.get("enough") or state.get("confirmed")):
@@ -146,7 +146,7 @@ async def _start_over(state: State, config: RunnableConfig) -> Command[Exit]:
 
 def _confirm(state: State) -> Command[Exit]:
     """Ask the user to confirm company and ICP. The confirmation is also the consent to search."""
-    icp, site, answer = state["icp"], state["site"], chosen(state, "confirm_icp")
+    (site, _, icp), answer = company_of(state), chosen(state, "confirm_icp")
     if answer == "confirm":
         log_action("icp_confirmed", state.get("thread_id"))
         reason = "you have just confirmed the ideal customer profile"

@@ -16,7 +16,7 @@ from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records.decisions import Decisions
 from my_agent.icp_finder.search import proposing
 from my_agent.icp_finder.search.website import read_site
-from my_agent.icp_finder.state import State
+from my_agent.icp_finder.state import State, company_of
 from my_agent.threads import thread
 from my_agent.user import caller
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
@@ -117,8 +117,7 @@ async def _icp(
 async def _save(state: State, company: Company, icp: Icp | None, config: RunnableConfig) -> None:
     """Save new unconfirmed data, and write the company's website into the thread's metadata."""
     site, rule_name, label = company["site"], state["rule_name"], state.get("website")
-    known = (state.get("site"), state.get("customers", []), state.get("icp"))
-    if not state.get("confirmed") and known != (site, company["customers"], icp):
+    if not state.get("confirmed") and company_of(state) != (site, company["customers"], icp):
         await save(caller(config).tenant_id, rule_name, company, icp, confirmed=False)
     if label is None or domain(label) != site["domain"]:
         await thread.set_website(config, site["website"])

@@ -15,7 +15,7 @@ from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.search import register, searching
 from my_agent.icp_finder.search.rereading import reread
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.state import Found, State
+from my_agent.icp_finder.state import Found, State, company_of
 from my_agent.user import caller
 
 
@@ -142,10 +142,10 @@ def _asked(state: State) -> tuple[Company, Icp]:
     Raises:
         ValueError: one of them is unknown, which `journey_guard` prevents.
     """
-    site, icp = state.get("site"), state.get("icp")
+    site, customers, icp = company_of(state)
     if site is None or icp is None:
         raise ValueError("There is nothing to search for: website or ICP is missing")
-    return {"site": site, "customers": state.get("customers", [])}, icp
+    return {"site": site, "customers": customers}, icp
 
 
 def _found(state: State) -> Found:

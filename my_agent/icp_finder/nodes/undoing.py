@@ -6,7 +6,7 @@ from typing import cast
 from my_agent.icp_finder.model import Company, Icp, Scored, Site
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Feedback, Verdict
-from my_agent.icp_finder.state import State, Undo
+from my_agent.icp_finder.state import State, Undo, company_of
 
 # Changes of a thread that can be taken back.
 MOST = 20
@@ -16,34 +16,29 @@ def with_profile(
     state: State, site: Site | None, customers: list[Site], icp: Icp | None
 ) -> list[Undo]:
     """Return the changes that can be taken back, with this one of the profile if it is one."""
-    known = list(state.get("undo") or [])
-    before = (state.get("site"), state.get("customers", []), state.get("icp"))
+    before, changes = company_of(state), list(state.get("undo") or [])
     if before == (site, customers, icp) or before[0] is None:
-        return known
-    return [*known, profile_of(state)][-MOST:]
+        return changes
+    return [*changes, profile_of(state)][-MOST:]
 
 
 def profile_of(state: State) -> Undo:
     """Return what brings the present company and profile back."""
-    return {
-        "what": "profile",
-        "site": state.get("site"),
-        "customers": state.get("customers", []),
-        "icp": state.get("icp"),
-        "confirmed": bool(state.get("confirmed")),
-    }
+    site, customers, icp = company_of(state)
+    confirmed = bool(state.get("confirmed"))
+    return Undo(what="profile", site=site, customers=customers, icp=icp, confirmed=confirmed)
 
 
-def with_feedback(known: list[Undo], keys: list[str], said: Mapping[str, Feedback]) -> list[Undo]:
+def with_feedback(changes: list[Undo], keys: list[str], said: Mapping[str, Feedback]) -> list[Undo]:
     """Return the changes that can be taken back, with feedback on candidates.
 
     Args:
-        known: the changes so far.
+        changes: the changes so far.
         keys: the candidates.
         said: the feedback before, by key.
     """
     before = {key: [said[key].verdict, said[key].reason] if key in said else None for key in keys}
-    return [*known, Undo(what="feedback", said=before)][-MOST:]
+    return [*changes, Undo(what="feedback", said=before)][-MOST:]
 
 
 async def take_back(
