@@ -16,10 +16,12 @@ from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
 from my_agent.icp_finder.nodes.undoing import take_back, with_feedback
 from my_agent.icp_finder.reading.commands import FEEDBACK
 from my_agent.icp_finder.reading.heard import Heard, Order, has_data, nothing
+from my_agent.icp_finder.reading.questions import Question
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Feedback, Verdict
 from my_agent.icp_finder.search import scoring, searching, shortlist
 from my_agent.icp_finder.search.website import read_site
+from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State, Undo
 from my_agent.user import caller
@@ -96,12 +98,25 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
     waiting = state.get("waiting")
     if waiting is not None:
         text = "\n\n".join([*notes, prompts.SHORT[waiting["kind"]]])
-        again = {"asking": waiting, "waiting": None, "notes": [], "messages": [AIMessage(text)]}
+        again = {
+            "asking": _recounted(waiting, table),
+            "waiting": None,
+            "notes": [],
+            "messages": [AIMessage(text)],
+        }
         return Command(goto="choose", update={**update, **again})
     if _continues(state):
         return Command(goto="profile_builder", update={**update, "notes": notes})
     said = {"messages": [AIMessage("\n\n".join(notes) or prompts.HELP)], "notes": []}
     return Command(goto="__end__", update={**update, **said})
+
+
+def _recounted(waiting: Question, table: Table) -> Question:
+    """Return a question about all candidates with their number after the feedback."""
+    if waiting["kind"] != "enrich" or "keys" in waiting["details"]:
+        return waiting
+    count = min(len(table.shown), IcpSettings.from_environment().wanted)
+    return {**waiting, "details": {**waiting["details"], "candidates": count}}
 
 
 def _courteous(heard: Heard) -> list[Order]:
@@ -153,7 +168,9 @@ async def _do(state: State, table: Table, order: Order) -> None:
     elif name in ("explain", "tell", "dispute"):
         _explain(state, table, order)
     elif name == "talk":
-        table.replies.append(_TALK.get(words, prompts.CHATTER))
+        # Who is welcomed back is greeted.
+        is_greeted = words == "greeting" and state.get("notes")
+        table.replies.append("" if is_greeted else _TALK.get(words, prompts.CHATTER))
     else:
         await _answer(state, table, name, words)
 
