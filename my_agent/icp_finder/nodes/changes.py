@@ -82,7 +82,7 @@ def next_session(state: State, heard: Heard) -> Session:
     """Build the request that opens a new session for the change.
 
     For another website, the request replaces this thread. For another ICP, it creates a thread for
-    the same company, which closes this one.
+    the same company, which closes this one. Whoever resumes this one is led to that thread.
     """
     website = new_website(state, heard)
     site = state.get("site")
@@ -96,6 +96,7 @@ def next_session(state: State, heard: Heard) -> Session:
     else:
         website = site["website"] if site else ""
         path, body = "/threads", {"agent": "icp_finder", "website": website}
+        body["resumed_from"] = state.get("thread_id")
     if payload:
         body["payload"] = payload
     if path == "/threads":
