@@ -232,8 +232,9 @@ def unenriched(failures: Sequence[Failure], *, is_over: bool = True) -> str:
 def queued(job: Job) -> str:
     """Report that a background job enriches the rest."""
     if job.created:
-        are = "more is" if job.total == 1 else "more are"
-        return f"{job.total} {are} being enriched in the background."
+        left = job.total - job.done
+        are = "more is" if left == 1 else "more are"
+        return f"{left} {are} being enriched in the background."
     return f"There is a job for this profile already, so I started no other. {progress(job)}"
 
 

@@ -112,13 +112,15 @@ async def enqueue(
         row, starts_run = await claim(dead=row)
     if not starts_run:
         return _job(row)
+    # Of a restarted job, what is enriched already is done.
+    due = await find(*of) or _job(row)
     try:
         run_id = await background.start(row.job_id, row.thread_id)
     except JobError as error:
         await _note(*_working(row), status="failed", reason=str(error))
         raise
     await _note(*_working(row), run_id=run_id)
-    return replace(_job(row), created=True)
+    return replace(due, created=True)
 
 
 async def stop(tenant_id: str, rule_name: str, icp_hash: str) -> bool:

@@ -114,7 +114,7 @@ def next_session(state: State, heard: Heard) -> Session:
     """Build the request that opens a new session for the change.
 
     For another website, the request replaces this thread. For another ICP, it creates a thread for
-    the same company, which closes this one.
+    the same company, which closes this one. Whoever resumes this one is led to that thread.
     """
     site, new, customers = state.get("site"), new_website(state, heard), new_customers(state, heard)
     website = new or (site["website"] if site else "")
@@ -124,7 +124,8 @@ def next_session(state: State, heard: Heard) -> Session:
     body: dict[str, Any] = {"website": website, **({"payload": payload} if payload else {})}
     path = f"/threads/{state.get('thread_id')}/resume"
     if new is None:
-        path, body = "/threads", {"metadata": {"agent": "icp_finder", **body}}
+        about = {"agent": "icp_finder", **body, "resumed_from": state.get("thread_id")}
+        path, body = "/threads", {"metadata": about}
     return {
         "website": readable(domain(website)) if website else "",
         "request": {"method": "POST", "path": path, "body": body},

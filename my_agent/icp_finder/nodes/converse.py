@@ -17,10 +17,12 @@ from my_agent.icp_finder.nodes.table import Table
 from my_agent.icp_finder.nodes.undoing import take_back, with_feedback
 from my_agent.icp_finder.reading.commands import FEEDBACK
 from my_agent.icp_finder.reading.heard import Heard, Order, has_data
+from my_agent.icp_finder.reading.questions import Question
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.feedback import Verdict
 from my_agent.icp_finder.search import scoring, searching, shortlist
 from my_agent.icp_finder.search.website import read_site
+from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import State, company_of
 from my_agent.user import caller
 from my_agent.web.fetch import SiteError
@@ -64,8 +66,16 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
         text = "\n\n".join(notes) or prompts.HELP
         return Command(goto="__end__", update={**update, "messages": [AIMessage(text)]})
     text = "\n\n".join([*notes, prompts.SHORT[waiting["kind"]]])
-    asked = {"asking": waiting, "waiting": None, "messages": [AIMessage(text)]}
+    asked = {"asking": _recounted(waiting, table), "waiting": None, "messages": [AIMessage(text)]}
     return Command(goto="choose", update={**update, **asked})
+
+
+def _recounted(waiting: Question, table: Table) -> Question:
+    """Return a question about all candidates with their number after the feedback."""
+    if waiting["kind"] != "enrich" or "keys" in waiting["details"]:
+        return waiting
+    count = min(len(table.shown), IcpSettings.from_environment().wanted)
+    return {**waiting, "details": {**waiting["details"], "candidates": count}}
 
 
 def _courteous(heard: Heard) -> list[Order]:
@@ -103,7 +113,9 @@ async def _reply(state: State, table: Table, order: Order) -> str:
         case "explain" | "tell" | "dispute":
             return _explain(state, table, order)
         case "talk":
-            return _TALK.get(words, prompts.CHATTER)
+            # Who is welcomed back is greeted.
+            is_greeted = words == "greeting" and state.get("notes")
+            return "" if is_greeted else _TALK.get(words, prompts.CHATTER)
     if name == "progress" or (words == "progress" and table.last):
         job = await jobs.find(table.tenant_id, **table.last) if table.last else None
         return reports.progress(job) if job else prompts.NO_JOB

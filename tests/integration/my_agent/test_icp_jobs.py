@@ -681,7 +681,7 @@ async def test_stop_ends_the_job_and_the_next_enrichment_goes_on(world: World, a
         assert reads(world, tenant)[-1] == 3
     finally:
         released.set()
-    assert "4 more are being enriched" in await say("enrich")
+    assert "3 more are being enriched" in await say("enrich")
     async with asyncio.timeout(PATIENCE):
         while (again := await row(tenant, of)).status != "done":
             await asyncio.sleep(0.02)
