@@ -174,7 +174,8 @@ async def wait(state: State) -> State:
             "options": [{"id": "no", "label": replies.NO_MORE}],
         }
     )
-    return {"messages": [HumanMessage(reply_text(reply).strip() or "[nothing]")]}
+    said = reply_text(reply)
+    return {"messages": [HumanMessage(said if said.strip() else "[nothing]")]}
 
 
 async def conclude(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
