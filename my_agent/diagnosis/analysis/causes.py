@@ -106,16 +106,6 @@ CAUSES: tuple[Cause, ...] = (
         _any(r"certificate valid until", r"certificate (?:is )?valid"), ("certificate", "valid", "until"), "a certificate that is valid",
     ),
     Cause(
-        "dns_failure", "the name of {component} can't be resolved",
-        (
-            Sign("unresolved", _any(r"no such host", r"nxdomain", r"servfail", r"could not resolve", r"name or service not known", r"temporary failure in name resolution",
-                                    r"unknownhostexception", r"\beai_again\b", r"\benotfound\b", r"nodename nor servname"), is_named=True),
-            Sign("server", _any(r"(?:coredns|named|dnsmasq|unbound)\b[^\n]{0,80}(?:error|failed|refused|timeout|crash)", r"dns (?:lookup|resolution|query|server)[^\n]{0,40}(?:fail|timed out|unreachable|refused)")),
-            _RESTARTS,
-        ),
-        None, ("resolved", "to"), "a name that is resolved",
-    ),
-    Cause(
         "image_pull", "the image of {component} can't be pulled",
         (
             Sign("missing", _any(r"manifest unknown", r"manifest for \S{1,200} not found", r"repository does not exist", r"pull access denied", r"failed to pull image",
@@ -256,7 +246,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "rate_limited", "{component} limits the rate of calls",
         (
-            Sign("throttled", _any(r"throttlingexception", r"rate exceeded", r"toomanyrequests", r"rate limit(?: has been)? (?:exceeded|reached)", r"quota exceeded", r"exceeded quota"), is_named=True),
+            Sign("throttled", _any(r"throttlingexception", r"rate exceeded", r"toomanyrequests", r"rate limit(?: has been)? (?:exceeded|reached)"), is_named=True),
             Sign("answer", _any(r"\b(?:status|http|code)[^\n\d]{1,12}429\b", r"429 too many requests", r"slowdown: please reduce"), is_named=True),
         ),
     ),

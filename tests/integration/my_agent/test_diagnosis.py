@@ -619,7 +619,17 @@ MESSAGES = (LOG, PAYMENTS, CHECKOUT, "no", "why?", "thanks", "it is the network"
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None
 )
-@given(said=st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=5), number=st.uuids())
+@given(
+    said=st.lists(
+        st.sampled_from(MESSAGES)
+        | st.text(min_size=1, max_size=300)
+        | st.binary(min_size=1, max_size=300).map(lambda each: f"2026-03-02 ERROR {each!r}\n")
+        | st.binary(min_size=1, max_size=300).map(lambda each: each.decode("utf-8", "surrogateescape")),
+        min_size=1,
+        max_size=5,
+    ),
+    number=st.uuids(),
+)
 def test_replayed_events_equal_the_live_state_after_any_conversation(
     own_product_file: str, monkeypatch: pytest.MonkeyPatch, said: list[str], number: object
 ) -> None:
@@ -631,6 +641,8 @@ def test_replayed_events_equal_the_live_state_after_any_conversation(
 
     async def talk() -> None:
         for each in said:
+            if not each.strip():
+                continue
             sent: Any = {"messages": [{"role": "user", "content": each}]}
             done = await worker.ainvoke(sent, thread)
             with engine().reading("local") as connection:

@@ -78,15 +78,15 @@ def test_names_no_cause(lines: list[Line]) -> None:
 
 
 def test_another_source_is_another_observation() -> None:
-    line = "dial tcp: lookup stock-db: no such host"
+    line = "connection to stock-db: x509: certificate has expired"
     found = propose([("shop", line, 1)], [("cart", line, 2)])
-    assert [each.kind for each in found] == ["dns_failure"]
+    assert [each.kind for each in found] == ["certificate_expired"]
     assert found[0].component == "stock-db"
     assert {each.source for each in found[0].quotes} == {"s0", "s1"}
 
 
 def test_a_line_that_is_pasted_twice_is_one_observation() -> None:
-    line = "dial tcp: lookup stock-db: no such host"
+    line = "connection to stock-db: x509: certificate has expired"
     assert propose([("shop", line, 1)], [("shop", line, 1)]) == []
     assert propose([("shop", line, 1)], [("", line, None)]) == []
 
