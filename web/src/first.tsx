@@ -9,6 +9,7 @@ import { newId } from "./ids";
 import { about } from "./names";
 import { Opening } from "./opening";
 import { explain } from "./problems";
+import { products } from "./products";
 import type { StartProps } from "./products/props";
 import { titled } from "./threads";
 
@@ -39,6 +40,19 @@ export function First({ assistant, onStarted, hint, children }: Props) {
       return false;
     }
   };
+  const intake = products[assistant.graph_id]?.intake;
+  /** Begin the conversation without a message: files are added to it, and the next message reads them. */
+  const take = async (files: File[], isText: boolean) => {
+    setProblem(null);
+    const thread = (id.current ??= newId());
+    try {
+      await api.createThread(thread, assistant.graph_id, titled(files[0]?.name ?? ""));
+      intake?.take(thread, files, isText);
+      onStarted(thread, assistant.graph_id, "");
+    } catch (error) {
+      setProblem(error);
+    }
+  };
   return (
     <Opening
       title={api.label(assistant.graph_id)}
@@ -51,6 +65,7 @@ export function First({ assistant, onStarted, hint, children }: Props) {
             place={`new:${assistant.graph_id}`}
             onSend={begin}
             onStop={sent !== null && problem !== null ? holding.giveUp : undefined}
+            onFiles={intake && ((files, isText) => void take(files, isText))}
           />
         </>
       }

@@ -2,7 +2,7 @@
 import { lazy, type ComponentType } from "react";
 import type { Attachments } from "../composer";
 import { wordsOf } from "../i18n";
-import type { AnswerProps, MessageProps, PageProps, QuestionProps, StartProps, ViewProps } from "./props";
+import type { AnswerProps, Intake, MessageProps, PageProps, QuestionProps, StartProps, ViewProps } from "./props";
 import { forget } from "./tutor/kept";
 
 export interface Product {
@@ -21,6 +21,8 @@ export interface Product {
   Answer?: ComponentType<AnswerProps>;
   /** How the graph takes files with a message; none by default. */
   attachments?: Attachments;
+  /** Takes files by itself, beside the messages. */
+  intake?: Intake;
   /** Shown at each message of the person. */
   Message?: ComponentType<MessageProps>;
   /** Shown instead of the plain card of a question. */
@@ -53,5 +55,10 @@ export const products: Record<string, Product> = {
   diagnosis: {
     Panel: lazy(() => import("./diagnosis/panel")),
     panelName: () => investigation("name"),
+    Question: lazy(() => import("./diagnosis/question")),
+    intake: {
+      take: (...given) => void import("./diagnosis/uploads").then(({ add }) => add(...given)),
+      View: lazy(() => import("./diagnosis/given")),
+    },
   },
 };
