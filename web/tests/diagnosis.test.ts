@@ -10,7 +10,7 @@ import { matching } from "../src/products/diagnosis/log";
 import { measures } from "../src/products/diagnosis/measures";
 import { answeredIn } from "../src/products/diagnosis/panel";
 import * as slices from "../src/products/diagnosis/slices";
-import { reason } from "../src/products/diagnosis/uploads";
+import { mayPass, reason } from "../src/products/diagnosis/uploads";
 import { testName } from "../src/products/diagnosis/words";
 import { optionsOf, meantBy } from "../src/questions/asked";
 
@@ -114,6 +114,10 @@ describe("an upload", () => {
     [422, {}, "Something new", /^Something new$/],
   ])("that is refused by %i %j says what to do", (status, body, message, wanted) => {
     expect(reason(new ApiError(status, body, message))).toMatch(wanted);
+  });
+  it("is tried again where that may help", () => {
+    const statuses = [0, 401, 404, 409, 413, 422, 429, 500, 503];
+    expect(statuses.filter((status) => mayPass(new ApiError(status, {}, "")))).toEqual([0, 401, 429, 500, 503]);
   });
   it("is read by a message that names no host to look at", () => {
     const said = wording(["a.log", "b.csv", "c.txt", "d"]);

@@ -53,6 +53,7 @@ export const products: Record<string, Product> = {
   },
   research: { Start: lazy(() => import("./research/start")), Page: lazy(() => import("./research/page")) },
   diagnosis: {
+    Start: lazy(() => import("./diagnosis/start")),
     Panel: lazy(() => import("./diagnosis/panel")),
     panelName: () => investigation("name"),
     Question: lazy(() => import("./diagnosis/question")),

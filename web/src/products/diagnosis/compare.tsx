@@ -90,7 +90,7 @@ function Changes({ diff, before, after }: Found) {
     <div className="stack changes">
       {diff.conclusion !== undefined && (
         <Part title={w("conclusion_drawn")}>
-          <p><del>{concluded(diff.conclusion.before, before)}</del> <Arrow /> <ins>{concluded(diff.conclusion.after, after)}</ins></p>
+          <p><Pair before={concluded(diff.conclusion.before, before)} after={concluded(diff.conclusion.after, after)} show={String} /></p>
         </Part>
       )}
       {causes.length > 0 && (

@@ -17,9 +17,7 @@ export default function Given({ threadId, isBusy, readOnly, say }: ViewProps) {
   if (sent.length === 0) return null;
   return (
     <div className="stack tight given">
-      <ul className="plain stack tight uploads" aria-label={w("uploads")}>
-        {sent.filter((each) => each.state !== "stored").map((each) => <Row key={each.id} upload={each} />)}
-      </ul>
+      <Underway thread={threadId} />
       {added.length > 0 && (
         <section className="notice stack tight" role="status">
           <ul className="plain" aria-label={w("added")}>
@@ -36,13 +34,26 @@ export default function Given({ threadId, isBusy, readOnly, say }: ViewProps) {
   );
 }
 
+/** What is not added yet. */
+export function Underway({ thread }: { thread: string }) {
+  const sent = uploads.useUploads(thread).filter((each) => each.state !== "stored");
+  return (
+    <ul className="plain stack tight uploads" aria-label={w("uploads")}>
+      {sent.map((each) => <Row key={each.id} upload={each} />)}
+    </ul>
+  );
+}
+
 function Row({ upload }: { upload: uploads.Upload }) {
   const isFailed = upload.state === "failed";
+  const again = { word: w("again"), onClick: () => uploads.retry(upload) };
+  const cancel = { word: w("cancel"), onClick: () => uploads.dismiss(upload) };
+  const actions = isFailed ? (uploads.mayPass(upload.problem) ? [again] : []) : [cancel];
   return (
     <UploadRow
       name={upload.file.name}
       isFailed={isFailed}
-      actions={isFailed ? [{ word: w("again"), onClick: () => uploads.retry(upload) }] : [{ word: w("cancel"), onClick: () => uploads.dismiss(upload) }]}
+      actions={actions}
       dismiss={w("dismiss")}
       onDismiss={isFailed ? () => uploads.dismiss(upload) : undefined}
     >

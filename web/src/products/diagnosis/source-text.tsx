@@ -43,7 +43,13 @@ function Shown({ slice, place }: ShownProps) {
   const box = useRef<HTMLPreElement>(null);
   const isIn = place !== undefined && place.start >= slice.start && place.start < slice.end;
   const [before, marked, after] = isIn ? slices.split(slice, place) : [slice.text, "", ""];
-  useEffect(() => box.current?.querySelector("mark")?.scrollIntoView({ block: "center" }), []);
+  useEffect(() => {
+    const mark = box.current?.querySelector("mark");
+    if (box.current === null || mark == null) return;
+    // Only the text moves, and not what is around it.
+    const { top, height } = box.current.getBoundingClientRect();
+    box.current.scrollTop += mark.getBoundingClientRect().top - top - height / 3;
+  }, []);
   return (
     <pre className="excerpt" ref={box} tabIndex={0} aria-label={w("text")} dir="auto">
       {before}{isIn && <mark>{marked}</mark>}{after}

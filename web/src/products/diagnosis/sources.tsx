@@ -4,7 +4,7 @@ import { Drawer } from "../../drawer";
 import { Icon } from "../../icon";
 import type { ViewProps } from "../props";
 import type { Source, State } from "./client";
-import Given, { Look } from "./given";
+import { Look, Underway } from "./given";
 import { measures } from "./measures";
 import { SourceText } from "./source-text";
 import * as uploads from "./uploads";
@@ -32,7 +32,7 @@ export function Sources({ view, state, answered, isNow }: Props) {
   return (
     <>
       {isNow && !view.readOnly && <Add thread={view.threadId} />}
-      <Given {...view} />
+      <Underway thread={view.threadId} />
       {unread.length > 0 && !view.readOnly && (
         <div className="notice row wrap unread">
           <span className="grow">{w("unreadYet")}</span>

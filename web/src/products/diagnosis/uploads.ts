@@ -62,6 +62,12 @@ function begin(upload: Upload): void {
   );
 }
 
+/** Return whether the same file may be taken the next time. */
+export function mayPass(problem: unknown): boolean {
+  const status = problem instanceof ApiError ? problem.status : 0;
+  return status < 400 || status >= 500 || status === 401 || status === 429;
+}
+
 const BY_STATUS = { 0: "broken", 401: "signedOut", 403: "notYours", 404: "gone", 413: "tooLarge", 429: "busy", 503: "busy" } as const;
 const PACKED = /packed with (\w+)/;
 
