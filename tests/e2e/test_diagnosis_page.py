@@ -226,6 +226,7 @@ async def test_files_are_dropped_anywhere_on_the_conversation(page: Page) -> Non
 async def test_paste_that_is_too_long_becomes_files(page: Page) -> None:
     pasted = f"Checkout answers 503, why?\n==> payments.log <==\n{long_log()}==> checkout.log <==\n{CALLER}"
     await page.run(
+        'await page.locator(".composer").waitFor();'
         "await page.evaluate((text) => {"
         '  const data = new DataTransfer(); data.setData("text/plain", text);'
         '  document.querySelector(".composer textarea").dispatchEvent('

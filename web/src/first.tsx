@@ -9,17 +9,18 @@ import { newId } from "./ids";
 import { about } from "./names";
 import { Opening } from "./opening";
 import { explain } from "./problems";
-import { products } from "./products";
-import type { StartProps } from "./products/props";
+import type { Intake, StartProps } from "./products/props";
 import { titled } from "./threads";
 
 interface Props extends StartProps {
   hint?: string;
+  /** How the product takes files before the first message. */
+  intake?: Intake;
   /** What the product shows before the first message. */
   children?: ReactNode;
 }
 
-export function First({ assistant, onStarted, hint, children }: Props) {
+export function First({ assistant, onStarted, hint, intake, children }: Props) {
   const [problem, setProblem] = useState<unknown>(null);
   const [sent, setSent] = useState<string | null>(null);
   const id = useRef<string | null>(null);
@@ -40,7 +41,6 @@ export function First({ assistant, onStarted, hint, children }: Props) {
       return false;
     }
   };
-  const intake = products[assistant.graph_id]?.intake;
   /** Begin the conversation without a message: files are added to it, and the next message reads them. */
   const take = async (files: File[], isText: boolean) => {
     setProblem(null);

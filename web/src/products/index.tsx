@@ -2,6 +2,7 @@
 import { lazy, type ComponentType } from "react";
 import type { Attachments } from "../composer";
 import { wordsOf } from "../i18n";
+import { intake } from "./diagnosis/intake";
 import type { AnswerProps, Intake, MessageProps, PageProps, QuestionProps, StartProps, ViewProps } from "./props";
 import { forget } from "./tutor/kept";
 
@@ -57,9 +58,6 @@ export const products: Record<string, Product> = {
     Panel: lazy(() => import("./diagnosis/panel")),
     panelName: () => investigation("name"),
     Question: lazy(() => import("./diagnosis/question")),
-    intake: {
-      take: (...given) => void import("./diagnosis/uploads").then(({ add }) => add(...given)),
-      View: lazy(() => import("./diagnosis/given")),
-    },
+    intake,
   },
 };
