@@ -19,6 +19,9 @@ OUT, CHANGES = 50, 15
 """Lines that stand out, and that tell of changes."""
 FOUND, WIDTH, BEFORE = 12, 500, 120
 """Lines that a search shows, their characters, and those before the word that was searched."""
+SPANS = 6
+"""Numbers of lines that say the same whose ranges are shown."""
+_DECIMAL = re.compile(r"(?<![\w.-])-?[0-9]{1,15}(?:\.[0-9]{1,9})?(?![\w.-])")
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 
 
@@ -89,11 +92,24 @@ def found(lines: Sequence[Found], words: Sequence[str], state: State, *, is_all:
         last = len(groups) - 1
         groups = [groups[round(last * number / (FOUND - 1))] for number in range(FOUND)]
     shown = [
-        f"{each[0].source} line {each[0].line}: {_excerpt(each[0].text, words)}"
-        + (f" [and {len(each) - 1} alike, until line {each[-1].line}]" if len(each) > 1 else "")
+        f"{each[0].source} line {each[0].line}: {_excerpt(each[0].text, words)}{_alike(each)}"
         for each in groups
     ]
     return "\n".join([f"{told}{_names(lines, state)}", *shown])
+
+
+def _alike(lines: Sequence[Found]) -> str:
+    """Return how many lines say the same as the first, and between what their numbers are."""
+    if len(lines) == 1:
+        return ""
+    numbers = [[float(each) for each in _DECIMAL.findall(line.text)] for line in lines]
+    spans = [
+        f"{min(column):g} to {max(column):g}"
+        for column in zip(*numbers, strict=False)
+        if min(column) != max(column)
+    ]
+    values = f", with numbers from {'; '.join(spans[:SPANS])}" if spans else ""
+    return f" [and {len(lines) - 1} alike, until line {lines[-1].line}{values}]"
 
 
 def passage(lines: Sequence[Found]) -> str:

@@ -209,9 +209,11 @@ def _branched(state: State, data: Data, event: Event) -> State:
     earlier = data["state"]
     if earlier is None:
         return {}
-    if data["seq"] >= event.seq or earlier.keys() != state.keys() or earlier["seq"] != data["seq"]:
+    if data["seq"] >= event.seq or earlier.get("seq") != data["seq"]:
         raise EventRefused(f"The state is not that after event {data['seq']}")
-    return {name: value for name, value in earlier.items() if name not in ("counts", "seq", "at")}
+    # What a later version of the fold has added begins as in a new session.
+    known = {**initial(), **{name: earlier[name] for name in initial() if name in earlier}}
+    return {name: value for name, value in known.items() if name not in ("counts", "seq", "at")}
 
 
 def _concluded(state: State, data: Data, event: Event) -> State:
@@ -228,6 +230,7 @@ def _concluded(state: State, data: Data, event: Event) -> State:
             "seq": event.seq,
         },
         "question": None,
+        "looked": event.seq,
     }
 
 

@@ -28,6 +28,7 @@ from my_agent.diagnosis.reading.digest import QUOTE, Digest
 from my_agent.diagnosis.reading.sources import Given
 from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
+from my_agent.diagnosis.texts import Found
 from my_agent.models import ModelSettings
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 # What stands out and is recorded before anything is proposed.
 RECORDED = 40
 # Lines that a search finds and a passage shows, and characters of a tool's answer that a model sees.
-SEARCHED, PASSAGE, ANSWERED = 2_000, 20, 9_000
+SEARCHED, PASSAGE, PART, ANSWERED = 2_000, 20, 4_000, 9_000
 
 
 class Done(NamedTuple):
@@ -130,7 +131,7 @@ class Looking:
     async def _judge(self, made: Round, quoting: Quoting, proposal: Proposal, by: By) -> None:
         seen, unfound = await quoting.seen(proposal)
         searched = await quoting.searched(proposal, seen)
-        made.judge(proposal, check(proposal.cause, seen, unfound, searched), by)
+        made.judge(proposal, check(proposal, seen, unfound, searched), by)
 
     async def _asked(self, name: str | None, config: RunnableConfig) -> model.Found | Failed | None:
         if not ModelSettings.from_environment().is_configured:
@@ -181,13 +182,22 @@ class Looking:
             return await self._called(look)
         if look.words:
             source = look.source if look.source in self._state["sources"] else None
-            lines = await self._session.search(look.words, source, SEARCHED)
-            lines = [each for each in lines if each.line >= look.line]
+            lines = await self._session.search(look.words, source, SEARCHED, first=look.line)
             return briefing.found(lines, look.words, self._state, is_all=len(lines) < SEARCHED)
-        elif look.source in self._state["sources"]:
-            lines = await self._session.lines(look.source, max(1, look.line), PASSAGE)
+        if look.source in self._state["sources"]:
+            count = 1 if look.at > 0 else PASSAGE
+            lines = await self._session.lines(look.source, max(1, look.line), count)
+            if look.at > 0 and lines:
+                return await self._part(lines[0], look.at)
             return briefing.passage(lines)
         return f"There is no source {look.source[:40]!r}."
+
+    async def _part(self, line: Found, at: int) -> str:
+        """Return a part of a long line."""
+        start = line.start + at
+        [text] = await self._session.parts([(line.source, start, start + PART)])
+        text = text.partition("\n")[0]
+        return f"{line.source} line {line.line}, from character {at}:\n{text}"
 
     async def _called(self, look: Look) -> str:
         """Return the answer of a tool, which becomes a source of the session."""
@@ -220,7 +230,7 @@ class Looking:
         return [
             Seen(
                 f"{source}:{start}-{end}"[:80], "context", source, start, end, quote,
-                kind_of(each), each.component, each.stance, each.when,
+                kind_of(each), each.component, each.level, each.stance, each.when,
             )
             for each, (source, start, end), quote in zip(placed, spans, quotes, strict=True)
         ]  # fmt: skip

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from my_agent.asking import Failed, structured
-from my_agent.diagnosis.analysis.proposal import Proposal, Quote, Refutation, Role
+from my_agent.diagnosis.analysis.proposal import Basis, Proposal, Quote, Refutation, Role
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,8 @@ what is not shown in full.
 Answer in JSON, in one of two ways.
 1. To look further: "looks", at most 6 at once and {looks} in all. A look is a search ("words": all must stand \
 in one line, as parts of words and in any case; "source": an id, or empty for all; "line": only from this \
-number on, or 0) or a passage ("source" and "line": the lines from this number on, without "words"){tools}. \
+number on, or 0) or a passage ("source" and "line": the lines from this number on, without "words"; "at": of \
+that one line only, from this character on, for long lines){tools}. \
 Leave "causes" empty.
 2. To end: "causes", the most likely first, and no looks.
 
@@ -50,6 +51,8 @@ one that shows an effect. What the person wrote is no evidence.
 - "test": what could refute it, in lines that you do not quote: "words" that stand together in one line, and \
 "expect": "present" if such a line must be there if you are right, "absent" if it must not; null if there is \
 none.
+- "basis": "stated" if the quoted lines say it, or their values show it; "inferred" if it takes what usually \
+lies behind such lines, and no line says that it was so here.
 - "effect_of": the number, from 1, of the cause in your list that led to this one; 0 if none.
 
 Give one cause if the evidence decides, several only if you would honestly investigate each. What began first \
@@ -74,6 +77,7 @@ class Look(_Part):
     words: list[str] = Field(default_factory=list, max_length=8)
     source: str = ""
     line: int = 0
+    at: int = 0
     tool: str = ""
     arguments: str = ""
 
@@ -101,6 +105,7 @@ class Cause(_Part):
     kind: Annotated[str, _short(60)] = ""
     quotes: list[Line] = Field(default_factory=list, max_length=12)
     test: Test | None = None
+    basis: Basis = "stated"
     effect_of: int = 0
 
 
@@ -182,5 +187,6 @@ def _proposal(each: Cause, led: str) -> Proposal:
         cause=each.cause.strip() or "unknown",
         quotes=tuple(Quote(line.source, line.text, line.role) for line in each.quotes),
         refutation=Refutation(words, each.test.expect) if each.test is not None and words else None,
+        basis=each.basis,
         effect_of=led,
     )

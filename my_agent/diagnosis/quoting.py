@@ -83,8 +83,9 @@ class Quoting:
             start,
             end,
             line.text[: end - start],
-            kind_of(group),
+            kind_of(group, self._state["sources"][line.source]["format"]),
             group.component,
+            group.level,
             # A warning that ends well is still a warning.
             "neutral" if group.stance == "fine" and group.level in _BAD else group.stance,
             group.when if group.count == 1 or _is_first(group, line) else await self._when(line),

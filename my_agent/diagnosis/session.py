@@ -73,6 +73,9 @@ class Session:
         if known is None:
             return await self.now()
         tenant, session, task = self.tenant, self.id, self.task
+        origin = await tables.run(lambda conn: branching.known(conn, tenant, known), tenant)
+        if origin is not None and origin[0] != session and not (await self.now()).seq:
+            await branching.copy_texts(tables, tenant, *origin, session)
 
         def work(connection: Connection) -> Moment:
             return branching.resume(connection, tenant, session, known, task)
@@ -117,11 +120,15 @@ class Session:
         """Return what each source of a state says, by id. A source is read once."""
         return {name: await self._digest(name, each) for name, each in state["sources"].items()}
 
-    async def search(self, words: Sequence[str], source: str | None, most: int) -> list[Found]:
-        """Return lines with all words, of one source or of all."""
+    async def search(
+        self, words: Sequence[str], source: str | None, most: int, *, first: int = 0
+    ) -> list[Found]:
+        """Return lines with all words, of one source or of all, from the line `first` on."""
 
         def work(connection: Connection) -> list[Found]:
-            return texts.search(connection, self.tenant, self.id, words, source=source, most=most)
+            return texts.search(
+                connection, self.tenant, self.id, words, source=source, most=most, first=first
+            )
 
         return await tables.run(work, self.tenant)
 

@@ -183,6 +183,7 @@ def search(
     *,
     source: str | None = None,
     most: int,
+    first: int = 0,
 ) -> list[Found]:
     """Return the first lines that have all words, in any order and in capitals or not.
 
@@ -195,6 +196,7 @@ def search(
         words: what a line must have; without one nothing is found.
         source: the source to search; None: all of the session, in the order of their ids.
         most: how many lines at most.
+        first: the number of the first line to search in each source.
     """
     wanted = sorted({each.lower() for each in words if each}, key=len, reverse=True)
     if not wanted or most < 1:
@@ -202,10 +204,9 @@ def search(
     found: list[Found] = []
     for each in [source] if source is not None else ids(connection, tenant, session):
         for piece in _pieces(connection, tenant, session, each):
-            for line in _matches(piece, each, wanted):
-                found.append(line)
-                if len(found) >= most:
-                    return found
+            found += [line for line in _matches(piece, each, wanted) if line.line >= first]
+            if len(found) >= most:
+                return found[:most]
     return found
 
 

@@ -22,6 +22,7 @@ _ORDERS: dict[str, Wish] = {
     "status": "status", "report": "report", "bericht": "report", "relatório": "report",
     "help": "help", "hilfe": "help", "ajuda": "help",
 }  # fmt: skip
+_FEW = 6
 _PROBE = re.compile(
     r"\b(?:check|probe|ping|test|look (?:up|at)|query|try)\s+(?:the\s+)?(?:site\s+|host\s+|url\s+)?"
     r"(?P<target>https?://[^\s,;<>\"')]+|(?:[a-z0-9-]+\.)+[a-z][a-z0-9-]+(?::\d+)?(?:/[^\s,;]*)?)",
@@ -46,7 +47,11 @@ def wish(words: str, *, has_sources: bool, is_asked: bool) -> Wish | None:
     if talk is not None:
         return "help" if talk == "greeting" else "thanks"
     said = known.tokens(words)
-    order = _ORDERS.get(said[0]) if len(said) == 1 else None
+    orders = [_ORDERS[each] for each in said if each in _ORDERS]
+    # A few words about one of them ask for it; what ends the search stands alone.
+    order = orders[0] if len(orders) == 1 and len(said) <= _FEW else None
+    if order == "conclude" and len(said) > 1:
+        order = None
     if is_asked and (known.refuses(words) or ("?" not in words and _ALL.search(words))):
         order = "conclude"
     # There is nothing to conclude from, and nothing to tell about, before the first source.

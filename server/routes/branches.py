@@ -59,10 +59,11 @@ async def branch(caller: Caller, body: Moment) -> Response:
     )
     into = Session(caller, made["thread_id"])
     try:
-        done, place = await _copy(session, into, body.at_seq)
-        values = {"messages": await _messages(session, body.at_seq), "place": place}
-        if not await _has_begun(into):
-            await operations.update_state(caller.user, into.id, values, as_node=_NODE)
+        done = await _copy(session, into, body.at_seq)
+        messages = await _messages(session, body.at_seq)
+        if messages and not await _has_begun(into):
+            shown = {"messages": messages}
+            await operations.update_state(caller.user, into.id, shown, as_node=_NODE)
     except branching.NoSuchMoment as error:
         await operations.delete_thread(caller.user, into.id)
         raise HTTPException(409, f"{error}. Read the session again", NO_STORE) from error
@@ -108,17 +109,15 @@ def _metadata(session: Session, origin: Json, seq: int) -> Json:
     }
 
 
-async def _copy(session: Session, into: Session, seq: int) -> tuple[int, Json]:
-    """Copy the events of a session; return the last event of the copy, and its place."""
+async def _copy(session: Session, into: Session, seq: int) -> int:
+    """Copy the events of a session; return the last event of the copy."""
     from my_agent.diagnosis import branching, log
     from my_agent.tables import tables
 
-    def work(conn: Connection) -> tuple[int, Json]:
+    def work(conn: Connection) -> int:
         # A repeated request may find what the first one has done.
-        if not log.last_seq(conn, into.tenant, into.id):
-            branching.branch(conn, session.tenant, session.id, seq, into.id)
-        place = branching.place(conn, into.tenant, into.id)
-        return place["seq"], place
+        done = log.last_seq(conn, into.tenant, into.id)
+        return done or branching.branch(conn, session.tenant, session.id, seq, into.id).seq
 
     caller = session.caller
     async with caller.writing(SESSION_BRANCH, thread_id=session.id, at_seq=seq, into=into.id):

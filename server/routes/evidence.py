@@ -16,6 +16,7 @@ from server.operations import SOURCE_ADD
 from server.routes.endpoint import Caller, Refusal, endpoint
 from server.routes.sessions import LARGEST_SEQ, NO_STORE, answer, find
 from threadhold.host import LargeBody
+from threadhold.tables import TablesError
 
 _PART, _LARGEST_PART = 20_000, 200_000
 # Bytes that are written to the disk together, so that not every packet needs a thread.
@@ -71,6 +72,9 @@ async def upload(caller: Caller) -> Response:
             raise HTTPException(422, str(error), NO_STORE) from error
         except uploads.SessionFull as error:
             raise _refused(409, "session_full", error) from error
+        except TablesError as error:
+            busy = "The database is too busy to store the file: send it again, or a smaller one"
+            raise HTTPException(503, busy, {**NO_STORE, "Retry-After": "5"}) from error
         except TooManyWaiting as error:
             raise HTTPException(429, str(error), {**NO_STORE, "Retry-After": "5"}) from error
     following.wake(session.tenant, session.id)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from my_agent.diagnosis.analysis import blame, changes, stance, timing
+from my_agent.diagnosis.analysis import blame, changes, timing
 from my_agent.diagnosis.analysis.timing import Clock, Novelty
+from my_agent.diagnosis.reading import stance
 from my_agent.diagnosis.reading.digest import Digest, Group, Place, Shift, Stance
 
 MOST = 300

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from my_agent.diagnosis.analysis.proposal import Role
+from my_agent.diagnosis.analysis.proposal import Proposal, Role
 from my_agent.diagnosis.events import Outcome
 from my_agent.diagnosis.reading.digest import Stance
 
@@ -19,8 +19,9 @@ TOLERANCE = 30_000_000
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 # Words of a line that tell what it is about, without those of one to three letters.
 _TELLING = re.compile(r"[^\W\d_]{4,}")
-WITNESSES = ("state", "metric", "access", "probe", "trace")
-"""Kinds of lines that say how something was, whether or not they call it trouble."""
+FACTS = ("access", "audit", "metric", "state")
+"""Kinds of lines that say how something was or what was done, whatever level they have."""
+_CAUSE = ("cause", "change")
 # Observations that one result names.
 NAMED = 4
 
@@ -38,6 +39,7 @@ class Seen:
         quote: The line.
         kind: The kind of statement, such as `error`, `event` or `state`.
         component: What wrote it, or what it is about.
+        level: `error`, `warning`, `info`, or empty if the line has none.
         stance: Whether it says that something goes wrong.
         when: Its time in microseconds since 1970, or None.
     """
@@ -50,6 +52,7 @@ class Seen:
     quote: str
     kind: str
     component: str
+    level: str
     stance: Stance
     when: int | None
 
@@ -57,6 +60,14 @@ class Seen:
     def origin(self) -> tuple[str, str, str]:
         """What must differ between independent observations."""
         return self.source, self.kind, self.component
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says enough to be a witness: a line of a log that is no complaint does not."""
+        if self.stance == "fine":
+            return False
+        is_fact = self.kind in FACTS or self.role == "change" or self.level != "info"
+        return is_fact or self.stance == "trouble"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +95,26 @@ class Result(NamedTuple):
 
 
 def check(
-    words: str, seen: Sequence[Seen], unfound: int, searched: Searched | None
+    proposal: Proposal, seen: Sequence[Seen], unfound: int, searched: Searched | None
 ) -> list[Result]:
     """Return the results of all tests of a proposal.
 
     Args:
-        words: the cause in words.
+        proposal: the cause.
         seen: the lines that its quotes name.
         unfound: how many of its quotes stand nowhere in the evidence.
         searched: what its own search has found, if it has one.
     """
     shown = [each for each in seen if each.role != "against" and each.stance != "fine"]
     causes = [each for each in shown if each.role in ("cause", "change")]
-    results = [_evidence(words, causes, shown, unfound), _contradiction(seen, shown, searched)]
+    results = [_evidence(proposal.cause, causes, shown, unfound), _contradiction(seen, searched)]
     against = [each for each in seen if each.role == "against"]
     if against:
         results.append(
             Result("doubt", "failed", against[:NAMED], "These lines may speak against it")
         )
     if results[0].outcome == "passed":
-        first = results[0].behind[0]
-        results.append(_corroboration(first, shown))
+        results.append(_corroboration(proposal, results[0].behind[0], shown))
         results.append(_order(causes, [each for each in shown if each.role == "effect"]))
     if searched is not None and searched.expect == "present":
         results.append(_prediction(searched))
@@ -112,20 +122,19 @@ def check(
 
 
 def _evidence(words: str, causes: list[Seen], shown: list[Seen], unfound: int) -> Result:
-    """Test whether lines show the cause: one that says so, or a state or a change beside trouble."""
+    """Test whether a line that is about the cause shows it."""
     if not causes:
         missing = f"; {unfound} of its quotes stand nowhere in it" if unfound else ""
         return Result("evidence", "unclear", [], f"No line of the evidence shows this{missing}")
-    if not any(_shares(words, each) for each in causes):
+    about = [each for each in causes if _shares(words, each)]
+    if not about:
         return Result("evidence", "unclear", [], "The lines named are about something else")
-    troubled = [each for each in causes if each.stance == "trouble"]
-    if troubled:
-        return Result("evidence", "passed", troubled[:1], "A line of the evidence shows it")
+    # What complains is shown first.
+    telling = sorted((e for e in about if e.tells), key=lambda each: each.stance != "trouble")
+    if telling:
+        return Result("evidence", "passed", telling[:1], "A line of the evidence shows it")
     if any(each.stance == "trouble" for each in shown):
-        return Result("evidence", "passed", causes[:1], "It was there, and trouble beside it")
-    states = [each for each in causes if each.kind in WITNESSES]
-    if states:
-        return Result("evidence", "passed", states[:1], "What was measured shows it")
+        return Result("evidence", "passed", about[:1], "It was there, and trouble beside it")
     return Result("evidence", "unclear", [], "The lines named do not say that anything is wrong")
 
 
@@ -137,23 +146,24 @@ def _shares(words: str, seen: Seen) -> bool:
         return True
     telling = _TELLING.findall(seen.quote.casefold())
     # A row of numbers says what it is about in the head of its table.
-    return any(each in told for each in telling) or (not telling and seen.kind in WITNESSES)
+    return any(each in told for each in telling) or not telling
 
 
-def _contradiction(seen: Sequence[Seen], shown: list[Seen], searched: Searched | None) -> Result:
-    # A line that says that all is well is no evidence of the opposite.
-    turned = [each for each in seen if each.role == "cause" and each.stance == "fine"]
-    named = [] if any(each.role == "cause" for each in shown) else turned
+def _contradiction(seen: Sequence[Seen], searched: Searched | None) -> Result:
+    # Lines that say that all is well are no evidence of the opposite.
+    named = list(seen) if seen and all(each.stance == "fine" for each in seen) else []
     if searched is not None and searched.expect == "absent" and searched.found is not None:
-        named = [*named, searched.found]
+        named.append(searched.found)
     if named:
         reason = f"The evidence says otherwise: {named[0].quote[:200]}"
         return Result("contradiction", "failed", named[:NAMED], reason)
     return Result("contradiction", "unclear", [], "Nothing that was read says the opposite")
 
 
-def _corroboration(first: Seen, shown: list[Seen]) -> Result:
-    others = [each for each in shown if _is_independent(each, first)]
+def _corroboration(proposal: Proposal, first: Seen, shown: list[Seen]) -> Result:
+    if proposal.basis == "inferred":
+        return Result("corroboration", "unclear", [], "It is inferred: no line says so")
+    others = [each for each in shown if each.tells and _is_independent(each, first)]
     if others:
         reason = "Another source, component or kind of line shows it, too"
         return Result("corroboration", "passed", others[:NAMED], reason)
@@ -163,12 +173,10 @@ def _corroboration(first: Seen, shown: list[Seen]) -> Result:
 def _is_independent(seen: Seen, first: Seen) -> bool:
     """Return whether a line is a second witness beside the first."""
     if seen.origin != first.origin:
-        # Any other line may stand beside everything.
-        return seen.stance == "trouble" or seen.role == "change" or seen.kind in WITNESSES
-    # The same writer tells of the cause, and in other words of what follows from it.
-    is_effect = (first.role == "effect") != (seen.role == "effect")
-    tells = seen.stance == "trouble" or seen.kind in WITNESSES
-    return is_effect and tells and _shape(seen.quote) != _shape(first.quote)
+        return True
+    # The same writer tells, in other words, of something else than the cause.
+    is_other = (first.role in _CAUSE) != (seen.role in _CAUSE)
+    return is_other and (seen.kind == "metric" or _shape(seen.quote) != _shape(first.quote))
 
 
 def _shape(quote: str) -> str:

@@ -6,9 +6,18 @@ from my_agent.diagnosis.reading.digest import Group
 _STATES = ("kubectl-describe", "kubectl-get", "yaml", "df", "free", "top", "ps", "netstat", "table")
 
 
-def kind_of(group: Group | Anomaly) -> str:
-    """Return the kind of statement: `trace`, `event`, `state`, `access`, `metric`, or its level."""
-    form = group.form
+def kind_of(group: Group | Anomaly, source: str = "") -> str:
+    """Return the kind of statement: `trace`, `event`, `state`, `access`, `metric`, or its level.
+
+    Args:
+        group: what is stated.
+        source: the format of its source, which tells what a line is that says nothing alone.
+    """
+    kind = _kind(group, group.form)
+    return _kind(group, source) if kind == "notice" and source else kind
+
+
+def _kind(group: Group | Anomaly, form: str) -> str:
     if isinstance(group, Anomaly) and group.shift is not None:
         return "metric"
     if form.endswith("-trace"):
@@ -17,6 +26,8 @@ def kind_of(group: Group | Anomaly) -> str:
         return "event"
     if "access" in form:
         return "access"
+    if form in ("cloudtrail", "gcp-audit", "audit"):
+        return "audit"
     if form.startswith(("prometheus", "csv")):
         return "metric"
     if form.startswith(_STATES):

@@ -5,6 +5,7 @@ from typing import Literal
 
 from my_agent.diagnosis.reading.summary import Place
 
+Basis = Literal["stated", "inferred"]
 Role = Literal["cause", "effect", "change", "context", "against"]
 
 
@@ -51,6 +52,7 @@ class Proposal:
         cause: The cause as a sentence.
         quotes: The words it rests on.
         refutation: What would refute it, or None.
+        basis: Whether lines state the cause, or it takes knowledge that no line has.
         effect_of: The id of the proposal that led to it, or an empty text.
     """
 
@@ -59,6 +61,7 @@ class Proposal:
     cause: str
     quotes: tuple[Quote, ...]
     refutation: Refutation | None = None
+    basis: Basis = "stated"
     effect_of: str = ""
 
     @property

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from my_agent.diagnosis.analysis import stance
 from my_agent.diagnosis.analysis.anomalies import Anomalies, Anomaly
 from my_agent.diagnosis.analysis.causes import CAUSES, Cause, Sign
 from my_agent.diagnosis.analysis.proposal import Proposal, Quote, Refutation
+from my_agent.diagnosis.reading import stance
 from my_agent.diagnosis.reading.digest import Shift
 
 QUOTES = 4
@@ -108,7 +108,13 @@ def _rose(shift: Shift, sign: Sign) -> bool:
 
 def _first(cause: Cause, hits: list[Hit], tolerance: int) -> Hit | None:
     """Return the most telling sign of the cause itself among those that came first."""
-    own = [each for each in hits if each.sign.role == "cause"]
+    # After a warning a program goes on: alone it names no cause. Events of Kubernetes know no errors.
+    own = [
+        each
+        for each in hits
+        if each.sign.role == "cause"
+        and (each.anomaly.level != "warning" or each.anomaly.form.endswith("-events"))
+    ]
     timed = [each.anomaly.when for each in own if each.anomaly.when is not None]
     if timed:
         early = min(timed) + tolerance

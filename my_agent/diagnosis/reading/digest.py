@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from my_agent.diagnosis.analysis import stance
+from my_agent.diagnosis.reading import stance
 from my_agent.diagnosis.reading.groups import Groups
 from my_agent.diagnosis.reading.scan import Scan
 from my_agent.diagnosis.reading.summary import (

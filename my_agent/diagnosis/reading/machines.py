@@ -8,7 +8,7 @@ from my_agent.diagnosis.reading.record import LEVELS, Line
 # The severities of syslog, from 0: up to 3 are errors, 4 is a warning.
 _ERROR, _WARNING = 3, 4
 REST = re.compile(
-    r"[ \t]+(?P<host>[^\s\[\]]{1,255}) (?:(?P<tag>[^\[\]:\"=]{1,80})\[(?P<pid>\d+)\](?: ?\(\[\d+\]\))?:?"
+    r"(?<![ \t])[ \t]++(?P<host>[^\s\[\]]{1,255}) (?:(?P<tag>[^\[\]:\"=]{1,80})\[(?P<pid>\d+)\](?: ?\(\[\d+\]\))?:?"
     r"|(?P<word>[^\s:\"=]{1,80})(?: [\d.]{1,20})?:)(?:\s|\Z)(?P<text>.*)",
     re.DOTALL,
 )

@@ -83,7 +83,9 @@ def split(message: str) -> tuple[str, list[Given]]:
     asked = _asked(files)
     words += asked
     # A question is no evidence, and any other sentence may be.
-    given += _sections(files.rstrip().rpartition("\n\n")[0] if asked[-1:] and asked[-1].endswith("?") else files)
+    given += _sections(
+        files.rstrip().rpartition("\n\n")[0] if asked[-1:] and asked[-1].endswith("?") else files
+    )
     return "\n".join(filter(None, (each.strip() for each in words))), given
 
 

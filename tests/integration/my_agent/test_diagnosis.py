@@ -21,7 +21,7 @@ from my_agent.diagnosis.graph import graph
 from my_agent.diagnosis.snapshots import GENESIS
 from tests.support import databases
 from tests.support.diagnosis import LOG
-from tests.support.openai_replies import say_json
+from tests.support.openai_replies import Answer, say_json
 from tests.support.openai_server import OpenAIServer, Received
 from tests.support.policy import SECRET, Member, member
 from tests.support.processes import ROOT, Running
@@ -75,7 +75,14 @@ def body(text: str) -> dict[str, Any]:
 
 async def say(client: Member, thread: str, text: str) -> dict[str, Any]:
     """Send a message and return the thread's values after the run."""
-    done: dict[str, Any] = await client.post(f"/threads/{thread}/runs/wait", body(text))
+    # In ASCII: a client may send halves of characters.
+    sent = await client.http.post(
+        f"/threads/{thread}/runs/wait",
+        content=json.dumps(body(text)),
+        headers={"content-type": "application/json"},
+    )
+    assert sent.is_success, sent.text
+    done: dict[str, Any] = sent.json()
     return done
 
 
@@ -178,7 +185,7 @@ async def test_side_questions_remarks_and_repeats_change_no_confidence(ada: Memb
 
 async def test_first_words_are_answered_with_a_question(ada: Member) -> None:
     thread = await ada.thread()
-    assert "Paste logs" in told(await say(ada, thread, "hello"))
+    assert "Paste or upload" in told(await say(ada, thread, "hello"))
     done = await say(ada, thread, "checkout is down")
     assert done["__interrupt__"]
     done = await say(ada, thread, "no")
@@ -192,8 +199,9 @@ async def test_hosts_are_probed_only_on_request_and_never_inside(ada: Member) ->
     assert "probe" not in {each["kind"] for each in done["diagnosis"]["sources"].values()}
     done = await say(ada, thread, "check https://127.0.0.1:1/metadata please")
     [probe] = [e for e in done["diagnosis"]["sources"].values() if e["kind"] == "probe"]
-    found = await ada.get(f"/diagnosis/{thread}/events", params={"after": probe["seq"] - 1})
-    assert "is at a private address, which is not probed" in found["events"][0]["data"]["text"]
+    [name] = [name for name, each in done["diagnosis"]["sources"].items() if each == probe]
+    found = await ada.get(f"/diagnosis/{thread}/sources/{name}")
+    assert "is at a private address, which is not probed" in found["text"]
 
 
 @pytest.mark.parametrize(
@@ -204,10 +212,9 @@ async def test_hosts_are_probed_only_on_request_and_never_inside(ada: Member) ->
         f"{'very-' * 60}long-service-name | 2026-03-02T09:40:00Z ERROR it failed",
         f"2026-03-02 09:40:00 ERROR [{'x' * 9_000}] it failed",
         "0001-01-01T00:00:00+14:00 ERROR [payments] it failed\n9999-12-31T23:59:59-14:00 ERROR [payments] again",
-        "ERROR \ud800 half of a character",
         '{"level": "error", "msg": {"deep": [[[[[]]]]]}, "service": ' + '"a"' * 3 + "}",
         "==> " + "n" * 280 + " <==\nERROR failed",
-        "\n".join(["```", "panic: runtime error", "```", "```", "```"]),
+        "```\npanic: runtime error\n```\n```\n```",
         "Mär 02 09:40:00 h\u00f6st d[1]: Fehler\r\n\t\tat x.y(Z.java:1)\r",
     ],
 )  # fmt: skip
@@ -464,7 +471,7 @@ async def test_session_of_a_newer_release_is_refused_with_the_events_name(
     thread = await ada.thread()
     # The first request creates the tables.
     assert await seq(ada, thread) == 0
-    row = ("t1", thread, 1, "cause_decided", 1, "{}", 1, None, GENESIS, "x")
+    row = ("t1", thread, 1, "cause_decided", 1, "{}", 1, None, GENESIS, "x", None)
     marks = ", ".join("?" * len(row))
     databases.execute(folder / "data.db", f"INSERT INTO diagnosis_events VALUES ({marks})", *row)
     for view in ("state", "report", "timeline"):
@@ -501,7 +508,10 @@ async def test_model_proposes_and_cannot_decide(endpoint: OpenAIServer, tmp_path
             assert "No language model" not in told(done)
             assert "No space left on device" in shown[0]
             # Without a usable answer the rules work, and the answer says so.
-            for answer in (say_json({"causes": "checkout, trust me"}), refusal("I cannot help")):
+            for answer in (
+                say_json({"causes": "trust me"}),
+                Answer(tokens=[], refusal="I can't help"),
+            ):
                 endpoint.fallback = lambda request, answer=answer: answer
                 other = await client.thread()
                 done = await say(client, other, LOG)

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from my_agent.diagnosis import log, texts
+from my_agent.diagnosis import branching, log, texts
 from my_agent.diagnosis.events import MessageAdded, new
 from my_agent.diagnosis.settings import DiagnosisSettings
 from my_agent.diagnosis.uploads import SessionFull, Unsuitable, Upload
@@ -449,18 +449,28 @@ async def test_bad_moment_is_refused(ada: Member, body: dict[str, Any]) -> None:
     assert answer.json()["detail"]
 
 
-async def test_copied_thread_has_the_session(ada: Member, store: Engine) -> None:
-    origin = await ada.thread()
-    source = (await put(ada, origin, "a.log", LOG)).json()["source"]["id"]
-    made = await ada.http.post(f"/diagnosis/{origin}/branch", json={"at_seq": 1})
-    # The state of a branch says where its session is, as that after a run does.
-    branch = made.json()["thread_id"]
-    copied = (await ada.post(f"/threads/{branch}/copy"))["thread_id"]
-    assert list(await sources(ada, copied)) == [source]
-    assert (await slice_of(ada, copied, source))["text"] == LOG
-    assert (await put(ada, copied, "b.log", LOG)).status_code == 201
-    assert len(await sources(ada, branch)) == 1
-    assert (await ada.post(f"/diagnosis/{copied}/replay"))["equal"]
+async def test_copied_thread_has_the_session(server: Running, store: Engine) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    async with member(server, tenant=tenant) as ada:
+        origin = await ada.thread(graph_id="diagnosis")
+        source = (await put(ada, origin, "a.log", LOG)).json()["source"]["id"]
+        with store.reading(tenant) as connection:
+            place = branching.place(connection, tenant, origin)
+        # As a run leaves it.
+        said = [{"type": "human", "content": "hello"}]
+        values = {"values": {"messages": said, "place": place}, "as_node": "answer"}
+        await ada.post(f"/threads/{origin}/state", values)
+        copied = (await ada.post(f"/threads/{origin}/copy"))["thread_id"]
+        assert list(await sources(ada, copied)) == [source]
+        assert (await slice_of(ada, copied, source))["text"] == LOG
+        assert (await put(ada, copied, "b.log", LOG)).status_code == 201
+        assert len(await sources(ada, origin)) == 1
+        assert (await ada.post(f"/diagnosis/{copied}/replay"))["equal"]
+        # Who does not know the hash of an event gets nothing.
+        other = await ada.thread(graph_id="diagnosis")
+        made_up = {"messages": said, "place": {**place, "hash": "0" * 64}}
+        await ada.post(f"/threads/{other}/state", {**values, "values": made_up})
+        assert await sources(ada, other) == {}
 
 
 async def test_difference_of_two_moments_is_shown(ada: Member) -> None:

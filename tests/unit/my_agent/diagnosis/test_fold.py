@@ -147,7 +147,10 @@ def test_line_counts_once_however_many_tests_name_it() -> None:
 def test_effect_of_the_leading_cause_is_no_rival() -> None:
     events = [*opened(), observed("o2", service="checkout")]
     effect = {**proposed("h2", "checkout").data, "parent": "h1"}
-    events += [New("hypothesis_proposed", effect), New("investigation_started", {"hypothesis": "h2"})]
+    events += [
+        New("hypothesis_proposed", effect),
+        New("investigation_started", {"hypothesis": "h2"}),
+    ]
     for hypothesis in ("h1", "h2"):
         for test, name in (("evidence", "o1"), ("corroboration", "o2")):
             events += [

@@ -2,8 +2,9 @@
 
 import pytest
 
-from my_agent.diagnosis.analysis import anomalies, rules, stance
+from my_agent.diagnosis.analysis import anomalies, rules
 from my_agent.diagnosis.analysis.proposal import Proposal
+from my_agent.diagnosis.reading import stance
 from my_agent.diagnosis.reading.digest import Digest, Group, Place, Shift
 
 START, SECOND = 1_700_000_000_000_000, 1_000_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from my_agent.diagnosis.analysis import stance
+from my_agent.diagnosis.reading import stance
 
 TROUBLE = [
     ("write failed: No space left on device", "error"),

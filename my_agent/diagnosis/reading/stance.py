@@ -7,7 +7,7 @@ kills` hold words of trouble and tell of none. Level, negation, value and what f
 import re
 from itertools import chain
 
-from my_agent.diagnosis.analysis import wording
+from my_agent.diagnosis.reading import wording
 from my_agent.diagnosis.reading.summary import Stance
 
 LONGEST = 2_000
@@ -38,7 +38,7 @@ def of(text: str, level: str = "") -> Stance:
         return "trouble"
     if last is not None:
         return "fine" if level != "error" and _ends_well(text, low, last) else "trouble"
-    if level == "error":
+    if level == "error" or wording.MARKED.search(text):
         # A tool that writes everything as errors says it plainly when all is well.
         plain = wording.GOOD_VALUE.search(low) or _ends_well(text, low, 0)
         return "fine" if plain else "trouble"

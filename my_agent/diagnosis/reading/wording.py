@@ -64,8 +64,15 @@ PLAIN = _words(
     r"(?:cert_has_)?expired (?:certificate|cert|token|credentials?|license|key|or is not yet valid)", r"cert_has_expired", r"certificate verify failed",
     r"gateway time-?out", r"quota exceeded", r"rate limit(?:ed| reached)", r"unrecoverable", r"uncorrectable", r"catastrophic", r"manual intervention required", r"there (?:is|are) no (?:servers?|leader|nodes?|members?|space|memory|replicas?)", r"is undefined", r"faulty", r"unavail", r"circular locking dependency",
     r"we roll back", r"exec format error", r"outdated replica",
+    r"use[- ]after[- ]free", r"double free", r"poison overwritten", r"out[- ]of[- ]bounds", r"(?:is|are|was|were) full",
+    r"assertion fail(?:ed|ure)", r"being (?:terminated|killed)",
 )  # fmt: skip
 """What is a statement unless it is negated, asked for, or in a name."""
+
+MARKED = re.compile(
+    r"(?<![\w-])(?:FATAL|PANIC|EMERG|CRITICAL|BUG)(?=[:\]]| \[| [a-z])|(?<![\w-])ERROR:"
+)
+"""A level that stands inside of a line, behind what a program writes before it; as it is written."""
 
 WEAK = _words(
     r"retr(?:y|ies|ying|ied)", r"slow", r"not found", r"invalid", r"missing", r"unknown", r"unexpected(?:ly)?", r"high", r"low on", r"lag(?:ging|s)?",
