@@ -1,5 +1,5 @@
 // What the server says of two moments, as the page tells it.
-import type { Hypothesis, Source, State, Test } from "./client";
+import type { Hypothesis, Source, State, Test } from "./session";
 import { w } from "./words";
 
 interface Pair<T> { before: T; after: T }

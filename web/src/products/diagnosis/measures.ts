@@ -1,6 +1,6 @@
 // How a source is told in a few words.
 import { locale } from "../../i18n";
-import type { Source } from "./client";
+import type { Source } from "./session";
 import { kindOf, w } from "./words";
 
 /** Return the kind, the format and the size of a source. */
