@@ -50,8 +50,8 @@ def register(path: Path, tenant: str | None, emptied: bool) -> None:
     Raises:
         click.ClickException: the file has another format.
     """
-    from my_agent.icp_finder.search.register import BadRow, RegisterError
-    from my_agent.icp_finder.search.register import ingest as load
+    from my_agent.companies.register import BadRow, RegisterError
+    from my_agent.companies.register import ingest as load
 
     skipped: list[BadRow] = []
 

@@ -171,7 +171,7 @@ def tables_section() -> str:
         own.append((f"`{each.name}`", rows[each.name], keys, ", ".join(owners)))
     others = [(f"`{name}`", *about) for name, about in OTHER_TABLES.items()]
     graphs = [
-        (", ".join(f"`{name}`" for name in names), summary(module), f"`{_short(module)}`")
+        (f"`{_short(module)}`", ", ".join(f"`{name}`" for name in names), summary(module))
         for module in sorted(ROOT.glob("my_agent/*/tables.py"))
         if (names := _named_tables(module))
     ]
@@ -182,7 +182,7 @@ def tables_section() -> str:
             "Libraries and other modules create these:\n",
             table(("Table", "A row is", "Created by"), others),
             "The example's graphs have these:\n",
-            table(("Tables", "What they hold", "Defined in"), graphs),
+            table(("Defined in", "Tables", "What they hold"), graphs),
         ]
     )
 

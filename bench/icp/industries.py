@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report import Line
-from my_agent.icp_finder.search import ssic
+from my_agent.companies import ssic
 
 PHRASES = Path(__file__).parent / "industries.csv"
 UNSEEN = Path(__file__).parent / "industries_unseen.csv"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.icp import made_up
 from bench.report import Line
+from my_agent.companies import register as registered
 from my_agent.icp_finder.model import Company, Icp, Site
 from my_agent.icp_finder.search import register
 from my_agent.tables import tables
@@ -271,7 +272,7 @@ def lines(count: int = COMPANIES) -> list[Line]:
             csv.writer(file).writerows([HEADER, *rows(count)])
         tables.use(f"sqlite:///{folder}/data.db")
         try:
-            register.ingest(path, report=print)
+            registered.ingest(path, report=print)
             found = [asyncio.run(measure(each, grades(each, count))) for each in PROFILES]
         finally:
             tables.close()

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from my_agent.icp_finder import graph as _graph  # noqa: F401  # loads all modules that read websites
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.search import website
-from my_agent.icp_finder.search.website import Page
-from my_agent.icp_finder.sites import domain
 from my_agent.tables import tables
 from my_agent.web.fetch import SiteUnreadable
+from my_agent.web.pages import Page
+from my_agent.web.sites import domain
 
 ABOUT = "A wholesaler of chilled food for shops, with a cold chain."
 _MODEL = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")

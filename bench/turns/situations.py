@@ -14,8 +14,8 @@ from bench.turns.values import as_stored
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.tables import discoveries
+from my_agent.tables import run
 
 RULE = "Default ICP"
 CUSTOMERS = 5

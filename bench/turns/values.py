@@ -5,10 +5,10 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 from my_agent.icp_finder.model import SIZES
-from my_agent.icp_finder.places import in_english
-from my_agent.icp_finder.sites import domain
+from my_agent.understanding.places import in_english
+from my_agent.web.sites import domain
 
-_RANGE = re.compile(r"(\d+)\s*(?:-|\u2013)\s*(\d+)|(\d+)\s*(\+?)")
+_RANGE = re.compile(r"(\d+)\s*(?:-|\u2013|to|bis|a|até)\s*(\d+)|(\d+)\s*(\+?)")
 # More people than any company has.
 _MANY = 10**9
 FURTHER_WORDS = 1

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from bench.turns.values import site
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.tables import candidates, feedback, jobs, profiles, rules
+from my_agent.tables import run
 
 Logs = list[MutableMapping[str, Any]]
 FIELDS = ("website", "customers", "industries", "sizes", "regions", "keywords", "exclusions")

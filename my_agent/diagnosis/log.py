@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
-from sqlalchemy.dialects import postgresql, sqlite
 
 from my_agent.diagnosis import snapshots, statements
 from my_agent.diagnosis.events import CONTENTS, Event, New, checked, dumps
 from my_agent.diagnosis.fold import State, apply
 from my_agent.diagnosis.snapshots import BEGINNING, EVERY, GENESIS, NEAR, Snapshot
 from my_agent.diagnosis.tables import sessions
+from my_agent.tables import insert
 
 EVERYTHING = 2**62
 PAGE = EVERY
@@ -206,8 +206,7 @@ def lock(connection: Connection, tenant: str, session: str, *, opens: bool = Tru
     if not opens:
         return False
     row = snapshots.row(tenant, session, BEGINNING, 0)
-    insert = postgresql.insert if postgres else sqlite.insert
-    connection.execute(insert(sessions).values(row).on_conflict_do_nothing())
+    connection.execute(insert(connection, sessions).values(row).on_conflict_do_nothing())
     if postgres:
         connection.execute(locked, values)
     return True

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -29,9 +28,10 @@ from my_agent.diagnosis.reading import sources
 from my_agent.diagnosis.reading.sources import Given
 from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
-from my_agent.diagnosis.state import State, unanswered
+from my_agent.diagnosis.state import State
 from my_agent.diagnosis.texts import clean
 from my_agent.models import ModelSettings
+from my_agent.understanding.replies import reply_text, unanswered
 
 WORDS = 3900
 
@@ -174,7 +174,8 @@ async def wait(state: State) -> State:
             "options": [{"id": "no", "label": replies.NO_MORE}],
         }
     )
-    return {"messages": [HumanMessage(_text_of(reply))]}
+    said = reply_text(reply)
+    return {"messages": [HumanMessage(said if said.strip() else "[nothing]")]}
 
 
 async def conclude(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
@@ -253,25 +254,6 @@ def _named(given: Given) -> str:
 
 def _message(identifier: str, role: Literal["user", "assistant"], text: str) -> New:
     return new(MessageAdded(id=identifier[:80], role=role, text=text.strip()[:WORDS] or "[empty]"))
-
-
-def _text_of(reply: Any) -> str:
-    """Return the reply to a question as text; user interfaces wrap it in different ways."""
-    if isinstance(reply, str) and reply.strip():
-        return reply
-    if isinstance(reply, list) and len(reply) == 1:
-        return _text_of(reply[0])
-    if isinstance(reply, dict):
-        # The hook of LangChain answers an open question with what would have been the next input.
-        messages = reply.get("messages")
-        if isinstance(messages, list) and messages:
-            return _text_of(messages[-1])
-        for key in ("answer", "text", "value", "choice", "args", "content"):
-            if key in reply:
-                return _text_of(reply[key])
-    if isinstance(reply, bool):
-        return "yes" if reply else "no"
-    return json.dumps(reply, ensure_ascii=False, default=str)
 
 
 def _context(runtime: Runtime[Context]) -> Context:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage
 from langgraph.graph import add_messages
 from typing_extensions import TypedDict
 
@@ -35,13 +35,3 @@ class State(Input, total=False):
     missing: list[str]
     # Why there is no cause of a model in this round: empty if it has answered, or if there is none.
     model_failed: str
-
-
-def unanswered(messages: list[AnyMessage]) -> list[HumanMessage]:
-    """Return the user's messages after the last answer: several if an earlier run failed."""
-    waiting: list[HumanMessage] = []
-    for message in reversed(messages):
-        if not isinstance(message, HumanMessage):
-            break
-        waiting.append(message)
-    return waiting[::-1]

@@ -143,19 +143,12 @@ class Evidence(TypedDict):
 
 @dataclass(frozen=True)
 class Score:
-    """How well a candidate fits, from 0 to 1.
+    """How well a candidate fits, from 0 to 1."""
 
-    Attributes:
-        total: sum of the parts.
-        parts: contribution of each wanted feature to the total.
-        evidence: what the parts are based on; a part without evidence is unknown or does not fit.
-        proven: share of the wanted features, by weight, for which there is evidence.
-    """
-
-    total: float
-    parts: Mapping[str, float]
-    evidence: Sequence[Evidence] = ()
-    proven: float = 0.0
+    total: float  # sum of the parts
+    parts: Mapping[str, float]  # contribution of each wanted feature to the total
+    evidence: Sequence[Evidence] = ()  # a part without evidence is unknown or does not fit
+    proven: float = 0.0  # share of the wanted features, by weight, for which there is evidence
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Input and state of the graph `icp_finder`. Neither determines the owner of the data."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph import add_messages
@@ -22,15 +22,10 @@ class Input(TypedDict):
 
 
 class Answer(TypedDict):
-    """An answered question.
-
-    Attributes:
-        kind: the kind of question.
-        value: the chosen option.
-    """
+    """An answered question."""
 
     kind: Kind
-    value: str
+    value: str  # the chosen option
 
 
 class Found(TypedDict):
@@ -41,12 +36,7 @@ class Found(TypedDict):
 
 
 class Shown(TypedDict):
-    """A candidate as shown in the conversation.
-
-    Attributes:
-        score: from 0 to 1.
-        parts: contribution of each feature to the score.
-    """
+    """A candidate as shown in the conversation."""
 
     key: str
     name: str
@@ -54,118 +44,76 @@ class Shown(TypedDict):
     industry: str
     region: str
     source: str
-    score: float
-    parts: dict[str, float]
+    score: float  # from 0 to 1
+    parts: dict[str, float]  # contribution of each feature to the score
 
 
 class Enrichment(TypedDict):
-    """The result of an enrichment.
+    """The result of an enrichment."""
 
-    Attributes:
-        now: keys of the candidates that were enriched while the user waited.
-        failed: keys of the candidates that could not be enriched meanwhile.
-        job: id of the background job, if there is one.
-        queued: number of candidates of the job.
-    """
-
-    now: list[str]
-    failed: list[str]
-    job: str | None
-    queued: int
+    now: list[str]  # keys of the candidates that were enriched while the user waited
+    failed: list[str]  # keys of the candidates that could not be enriched meanwhile
+    job: str | None  # id of the background job, if there is one
+    queued: int  # number of candidates of the job
 
 
 class Undo(TypedDict):
-    """A change that can be taken back, and how things were before it.
-
-    Attributes:
-        what: whether it changed the profile, or feedback.
-        site: the company's website before.
-        customers: its customers before.
-        icp: its profile before.
-        confirmed: whether they were confirmed.
-        said: verdict and reason of each candidate before; None: there was none.
-    """
+    """A change that can be taken back, and how things were before it: the company, or feedback."""
 
     what: Literal["profile", "feedback"]
-    site: Site | None
-    customers: list[Site]
-    icp: Icp | None
-    confirmed: bool
-    said: dict[str, list[str] | None]
+    site: NotRequired[Site | None]
+    customers: NotRequired[list[Site]]
+    icp: NotRequired[Icp | None]
+    confirmed: NotRequired[bool]
+    # Verdict and reason of each candidate; None: there was none.
+    said: NotRequired[dict[str, list[str] | None]]
 
 
 class State(Input, total=False):
-    """The stored state of a thread.
+    """The stored state of a thread."""
 
-    Attributes:
-        tenant_id: tenant of the authenticated user; written by each run, never used for
-            authorization.
-        thread_id: the thread.
-        rule_name: the rule in force in this thread.
-        website: website from the thread's metadata, if any.
-        is_return_user: whether the company is confirmed, or was stored before this thread.
-        decisions: the decision of `return_user_probe` about candidates.
-        site: the company's website, once known.
-        customers: websites of its customers; five when complete.
-        icp: the ideal customer profile, once proposed.
-        confirmed: whether the user has confirmed company and ICP.
-        heard: what the messages of the run say, checked by code.
-        seeded: whether `heard` comes from the payload that the thread was created with.
-        change: pending change of the confirmed company or ICP, until the user has chosen.
-        answer: the answered question; cleared by the node that asked it.
-        asking: the question that waits for a choice.
-        waiting: the question that waited when a message came that does not answer it.
-        asked: the item that was asked for last, if it is not a choice.
-        enough: whether the user has said that there are no more customers.
-        fresh: whether the user has started over, and has named no company since.
-        without_model: whether the model has just given no reading, so that it is said once.
-        offers: orders that were understood, but that the words do not give for sure.
-        undo: the changes that can be taken back, the last one at the end.
-        reply: the answer to an interrupt, until it is read.
-        notes: sentences for the next answer.
-        declined: reason of the search that the user has declined.
-        consent: whether the user has agreed to search.
-        discovery_ready: whether there are candidates to continue with.
-        last: the discovery of the last search.
-        found: the discovery that this run works with.
-        candidates: its best candidates.
-        reported: the discovery that the user has seen.
-        view: keys of the candidates as the user saw them numbered.
-        page: number of candidates of `view` that have been shown.
-        enrichment: the last enrichment.
-    """
-
-    tenant_id: str | None
+    tenant_id: str | None  # of the authenticated user; written by each run, authorizes nothing
     thread_id: str | None
-    rule_name: str
-    website: str | None
-    is_return_user: bool
-    decisions: Decisions
-    site: Site | None
-    customers: list[Site]
-    icp: Icp | None
-    confirmed: bool
-    heard: Heard
-    seeded: bool
-    change: Heard | None
-    answer: Answer | None
-    asking: Question | None
-    waiting: Question | None
-    asked: Asked | None
-    enough: bool
-    fresh: bool
-    without_model: bool
-    offers: list[Order]
-    undo: list[Undo]
-    reply: Any
-    notes: list[str]
-    declined: str | None
-    consent: bool
-    discovery_ready: bool
-    last: Found | None
-    found: Found | None
-    candidates: list[Shown]
-    reported: Found | None
-    view: list[str]
-    page: int
-    enrichment: Enrichment | None
+    rule_name: str  # the rule in force in this thread
+    website: str | None  # website from the thread's metadata, if any
+    is_return_user: bool  # whether the company is confirmed, or was stored before this thread
+    decisions: Decisions  # the decision of `return_user_probe` about candidates
+    site: Site | None  # the company's website, once known
+    customers: list[Site]  # websites of its customers; five when complete
+    icp: Icp | None  # the ideal customer profile, once proposed
+    confirmed: bool  # whether the user has confirmed company and ICP
+    heard: Heard  # what the messages of the run say, checked by code
+    seeded: bool  # whether `heard` comes from the payload that the thread was created with
+    change: Heard | None  # of the confirmed company or ICP; it waits until the user has chosen
+    answer: Answer | None  # the answered question; cleared by the node that asked it
+    asking: Question | None  # the question that waits for a choice
+    waiting: Question | None  # the question that waited when a message came that does not answer it
+    asked: Asked | None  # the item that was asked for last, if it is not a choice
+    enough: bool  # whether the user has said that there are no more customers
+    fresh: bool  # whether the user has started over, and has named no company since
+    without_model: bool  # whether the model has just given no reading, so that it is said once
+    offers: list[Order]  # orders that were understood, but that the words do not give for sure
+    undo: list[Undo]  # the changes that can be taken back, the last one at the end
+    reply: Any  # the answer to an interrupt, until it is read
+    notes: list[str]  # sentences for the next answer
+    declined: str | None  # reason of the search that the user has declined
+    consent: bool  # whether the user has agreed to search
+    discovery_ready: bool  # whether there are candidates to continue with
+    last: Found | None  # the discovery of the last search
+    found: Found | None  # the discovery that this run works with
+    candidates: list[Shown]  # its best candidates
+    reported: Found | None  # the discovery that the user has seen
+    view: list[str]  # keys of the candidates as the user saw them numbered
+    page: int  # number of candidates of `view` that have been shown
+    enrichment: Enrichment | None  # the last enrichment
+
+
+def company_of(state: State) -> tuple[Site | None, list[Site], Icp | None]:
+    """Return the company's website, its customers and its profile, as far as they are known."""
+    return state.get("site"), state.get("customers", []), state.get("icp")
+
+
+def chosen(state: State, kind: Kind) -> str | None:
+    """Return the option that the message chooses of a kind of question."""
+    answer = state.get("answer")
+    return answer["value"] if answer and answer["kind"] == kind else None

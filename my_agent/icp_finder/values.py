@@ -1,7 +1,7 @@
 """Values of an ideal customer profile: split, normalize and merge them. Pure functions."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from my_agent.icp_finder.model import SIZES, Icp
@@ -9,6 +9,8 @@ from my_agent.understanding import names
 
 FIELDS = ("industries", "sizes", "regions", "keywords", "exclusions")
 MOST, LENGTH = 12, 80
+# More employees than any company has.
+_TOP = 10**9
 _LABELS = {
     "industries": "industr(?:y|ies)|sectors?|verticals?|branchen?|setor(?:es)?|indústrias?",
     "sizes": "(?:company )?sizes?|employees|head ?count|größen?|mitarbeiter|tamanhos?|empregados|funcionários",
@@ -29,7 +31,7 @@ _SEPARATOR = re.compile(r"[,;/|•\n]|\b(?:and|und|e)\b|&", re.IGNORECASE)
 # Values in quotes may contain separators.
 _QUOTED = re.compile(r'"([^"\n]*)"')
 _ANY = frozenset(
-    {
+    [
         "any",
         "all",
         "none",
@@ -41,7 +43,7 @@ _ANY = frozenset(
         "qualquer",
         "todos",
         "todas",
-    }
+    ]
 )
 _RANGE = re.compile(
     r"(\d[\d,.]*)\s*(?:-|\u2013|\bto\b|\bbis\b|\ba\b|\bat[ée]\b|\be\b|\bund\b|\band\b)\s*(\d[\d,.]*)|(\d[\d,.]*)\s*(\+?)"
@@ -124,26 +126,25 @@ def given(icp: Icp) -> dict[str, list[str]]:
 
 def _sizes(words: Iterable[str]) -> list[str]:
     """Return the ranges of `SIZES` that overlap the given numbers of employees."""
-    touched = set()
-    for word in words:
-        plain = _THOUSANDS.sub("", word)
-        least, most = _LEAST.search(plain), _MOST.search(plain)
-        for found in [] if least or most else _RANGE.finditer(plain):
+    given = [each for word in words for each in _ranges(_THOUSANDS.sub("", word))]
+    return [size for size in SIZES if any(touches(size, low, high) for low, high in given)]
+
+
+def _ranges(text: str) -> Iterator[tuple[int, int]]:
+    if least := _LEAST.search(text):
+        yield _number(least[1] or least[2]), _TOP
+    elif most := _MOST.search(text):
+        yield 1, _number(most[1])
+    else:
+        for found in _RANGE.finditer(text):
             low = _number(found[1] or found[3])
-            high = _number(found[2]) if found[2] else 10**9 if found[4] else low
-            touched |= {size for size in SIZES if _touches(size, low, high)}
-        if least:
-            touched |= {
-                size for size in SIZES if _touches(size, _number(least[1] or least[2]), 10**9)
-            }
-        elif most:
-            touched |= {size for size in SIZES if _touches(size, 1, _number(most[1]))}
-    return [size for size in SIZES if size in touched]
+            yield low, _number(found[2]) if found[2] else _TOP if found[4] else low
 
 
-def _touches(size: str, low: int, high: int) -> bool:
+def touches(size: str, low: int, high: int) -> bool:
+    """Return whether one of `SIZES` overlaps a range of numbers, or contains its only one."""
     first, _, last = size.rstrip("+").partition("-")
-    top = int(last) if last else 10**9
+    top = int(last) if last else _TOP
     return int(first) <= low <= top if low == high else low < top and high > int(first)
 
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from my_agent.asking import Asked, Failed, structured
 from my_agent.failures import OUTAGES
 from my_agent.models import ModelSettings
-from my_agent.research.text import storable
 from my_agent.research.work import GRACE, Work
+from my_agent.storable import storable
 
 Schema = TypeVar("Schema", bound=BaseModel)
 

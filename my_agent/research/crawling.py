@@ -12,7 +12,7 @@ from my_agent.research import dedupe
 from my_agent.research.model import CrawledPage, CrawlFailure
 from my_agent.research.settings import ResearchSettings
 from my_agent.research.sources import corpus
-from my_agent.research.text import storable
+from my_agent.storable import storable
 from my_agent.web import politeness
 from my_agent.web.fetch import FetchedPage, SiteRefused, SiteUnreadable, get, shown_host
 

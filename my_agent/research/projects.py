@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from sqlalchemy import Connection, Row, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from my_agent.research.tables import projects as table
-from my_agent.tables import tables
+from my_agent.tables import insert, tables
 
 T = TypeVar("T")
 
@@ -103,8 +102,7 @@ async def create(key: Key, question: str) -> bool:
             "beat_at": moment,
         }
         # The route and the run that it has started create the row at the same time.
-        made = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-        row = made(table).values(**values).on_conflict_do_nothing()
+        row = insert(connection, table).values(**values).on_conflict_do_nothing()
         return connection.execute(row.returning(table.c.project_id)).first() is not None
 
     return await _write(key, work)

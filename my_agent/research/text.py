@@ -75,8 +75,6 @@ MONTHS = (
 )
 )
 # fmt: on
-# Postgres cannot store NUL, and no database a lone surrogate.
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _MONTH = "|".join(MONTHS)
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _US_DATE = re.compile(rf"\b({_MONTH})\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.IGNORECASE)
@@ -241,16 +239,6 @@ def numbers(text: str) -> list[str]:
 def names(text: str) -> set[str]:
     """Return the proper names of a text."""
     return {each.form for each in tokens(text) if each.kind == "name"}
-
-
-def storable(text: str) -> str:
-    """Return a text that every database can store: without NUL and lone surrogates."""
-    return _UNSTORABLE.sub("", text)
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line that every database can store."""
-    return " ".join(storable(text).split())
 
 
 def cut(text: str, length: int) -> str:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from sqlalchemy import Connection, Insert, case, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 from typing_extensions import TypedDict
 
+from my_agent.tables import insert
 from my_agent.tutor.corrections import Correction, Issue, apply
 from my_agent.tutor.tables import learners, mistakes
 from my_agent.user import User
@@ -61,7 +61,7 @@ def change(connection: Connection, user: User, values: dict[str, str | None]) ->
     if not values:
         return
     row = {**_key(user), **values, "updated_at": datetime.now(UTC)}
-    statement = _insert(connection, learners).values(row)
+    statement = insert(connection, learners).values(row)
     connection.execute(
         _on_conflict(
             statement, ["tenant_id", "user_id"], {**values, "updated_at": row["updated_at"]}
@@ -125,7 +125,7 @@ def remember(
         if (row := _row(user, each, issue, now)) is not None
     }
     for row in rows.values():
-        statement = _insert(connection, mistakes).values(row)
+        statement = insert(connection, mistakes).values(row)
         is_same = mistakes.c.last_message_id == row["last_message_id"]
         again = {name: row[name] for name in ("message", "wrong", "right", "last_message_id")}
         connection.execute(
@@ -244,11 +244,6 @@ def _key(user: User) -> dict[str, str]:
 
 def _of(table: Any, user: User) -> tuple[Any, ...]:
     return (table.c.tenant_id == user.tenant_id, table.c.user_id == user.user_id)
-
-
-def _insert(connection: Connection, table: Any) -> Any:
-    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)
 
 
 def _on_conflict(statement: Any, key: list[str], values: dict[str, Any]) -> Insert:

@@ -53,7 +53,7 @@ NEGATION = re.compile(
     re.IGNORECASE,
 )
 EXCEPTION = re.compile(
-    r"\b(?:except|excluding|apart from|aside from|other than|but not|all but|save for|minus|leave out|leaving out"
+    r"\b(?:except|excluding|apart from|aside from|other than|but not|all but|save for|minus|leave out|leaving out|(?:any|every)\w+ but"
     r"|außer|ausser|ausgenommen|bis auf|abgesehen von|ohne"
     r"|exceto|excepto|menos|salvo|fora|tirando|sem|mas não)\b",
     re.IGNORECASE,
@@ -83,6 +83,11 @@ POLITE = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a question that politely asks for an action."""
+BECAUSE = "because|since|weil|denn|porque|pois|já que"
+"""Words that introduce a reason, as a part of a pattern."""
+_LEAD = re.compile(
+    r"^[ ,]*(?:(?:please|bitte|por favor|ok|okay|and|now|then|also|hey|hi)[ ,]+)+", re.IGNORECASE
+)
 _FILLERS = word_set(
     "a an the and or then also too so well oh ah um uh hm hmm just please pls thanks thank you very much now ok okay yes yeah"
     " it is are be this that these those them they all one ones of to in on at for from with as my our your me us i we do"
@@ -132,6 +137,12 @@ def plain(text: str) -> str:
 def tokens(text: str) -> list[str]:
     """Return the words, numbers and signs of agreement in a text."""
     return re.findall(r"[\w'+-]+|[👍✅👌🆗👎❌]", plain(text))
+
+
+def without_politeness(text: str) -> str:
+    """Return a text without the words with which it politely begins, such as `could you please`."""
+    polite = POLITE.match(text)
+    return _LEAD.sub("", text[polite.end() :] if polite else text)
 
 
 def is_filler(text: str) -> bool:

@@ -1,7 +1,5 @@
 """The page of the ICP finder in Chromium, against a server with made-up sites and a register."""
 
-import csv
-import io
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -9,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder.records.tables import discoveries
-from my_agent.icp_finder.search import register
+from my_agent.companies import register
 from tests.support.browser import WEB, Page, browser
 from tests.support.icp import Person, Sites, icp_server, url
 from tests.support.policy import Member, headers, member
@@ -19,7 +16,7 @@ from tests.support.products import using
 
 pytestmark = [pytest.mark.usefixtures("web_build"), pytest.mark.only("sqlite")]
 
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 NAMES = 'return page.locator(".icp-candidates > ol h3").allInnerTexts()'
 
 
@@ -147,24 +144,6 @@ async def test_questions_are_cards_that_start_the_search_and_the_enrichment(
     await page.until("No website known")
 
 
-async def test_a_stale_search_is_repeated_only_if_the_card_is_answered_so(
-    page: Page, server: Running, ann: Person
-) -> None:
-    from tests.integration.my_agent.test_icp_flows import _aged, _discovered
-
-    await settled(ann)
-    await ann.work(lambda c: c.execute(_aged(ann, discoveries, "discovered_at")))
-    before = await _discovered(ann)
-    await visit(page, server, ann.thread)
-    await page.say("Hello again")
-    await page.until("Search again?")
-    await page.until("the last search is out of date")
-    await press(page, "Keep what there is")
-    await page.run('await page.locator(".icp-question").waitFor({state: "detached"})')
-    await page.idle()
-    assert await _discovered(ann) == before
-
-
 async def test_a_profile_is_edited_reviewed_and_changed_here(
     page: Page, server: Running, ann: Person
 ) -> None:
@@ -189,20 +168,6 @@ async def test_a_profile_is_edited_reviewed_and_changed_here(
         "Singapore",
         "Trinidad and Tobago",
     ]
-
-
-async def test_a_change_in_a_new_session_leaves_this_one_read_only(
-    page: Page, server: Running, ann: Person
-) -> None:
-    await settled(ann)
-    old = ann.thread or ""
-    await visit(page, server, old)
-    await page.say("Industries: software development")
-    await page.until("Change the profile?")
-    await press(page, "Start a new session")
-    await page.run(f'await page.waitForURL((url) => !url.href.includes("{old}"))')
-    await page.until("Search again?")
-    assert (await ann.metadata(old))["status"] == "locked"
 
 
 async def test_candidates_show_evidence_and_obey_decisions(
@@ -231,25 +196,6 @@ async def test_candidates_show_evidence_and_obey_decisions(
     found = await web.get(f"/icp_finder/threads/{ann.thread}/candidates")
     verdicts = {each["name"]: each["verdict"] for each in found["candidates"] if each["verdict"]}
     assert verdicts == {names[2]: "kept", names[1]: "liked"}
-
-
-async def test_candidates_are_sorted_and_exported(page: Page, server: Running, ann: Person) -> None:
-    await settled(ann)
-    await visit(page, server, ann.thread)
-    await page.run('await page.getByRole("button", {name: /^Show all/}).click()')
-    await page.run('await page.getByLabel("Sort by").selectOption("name")')
-    names = await page.run(NAMES)
-    assert names == sorted(names, key=str.lower)
-    text = await page.run(
-        'const waiting = page.waitForEvent("download");'
-        'await page.getByRole("button", {name: "Export CSV"}).click();'
-        "const stream = await (await waiting).createReadStream();"
-        "const parts = []; for await (const part of stream) parts.push(part);"
-        "return Buffer.concat(parts).toString()"
-    )
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert set(names) <= {row["name"] for row in rows}
-    assert {row["company"] for row in rows} == {f"{ann.tenant}.example"}
 
 
 async def test_a_thread_that_closes_meanwhile_keeps_the_text(

@@ -34,6 +34,7 @@ return page.evaluate(() => {
   const wrong = [];
   const name = (each) => `${each.tagName} ${each.className} ${(each.innerText ?? "").slice(0, 30)}`;
   if (document.documentElement.scrollWidth > innerWidth) wrong.push("the page overflows");
+  if (document.documentElement.scrollHeight > innerHeight) wrong.push("the page is taller than the window");
   const main = document.querySelector("main").getBoundingClientRect();
   const parts = "main :is(h1, h2, h3, p, form, button, input, textarea, select, table, .card, .badge, .bubble, .alert)";
   for (const each of document.querySelectorAll(parts)) {

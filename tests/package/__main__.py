@@ -17,6 +17,7 @@ import httpx
 import psycopg
 
 from my_agent.chat import tables as _chat  # noqa: F401
+from my_agent.companies import tables as _companies  # noqa: F401
 from my_agent.icp_finder.records import tables as _icp_finder  # noqa: F401
 from my_agent.tables import metadata
 from my_agent.tables import tables as graph_tables

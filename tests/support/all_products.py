@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from my_agent.icp_finder.search import register
+from my_agent.companies import register
 from tests.support.diagnosis import LOG
 from tests.support.icp import Person, Sites, url
 from tests.support.openai_replies import say
@@ -35,7 +35,7 @@ def all_products(folder: Path, endpoint: OpenAIServer) -> Iterator[tuple[Running
         web = up.enter_context(websites())
         with using(url(folder)):
             register.ingest(
-                ROOT / "my_agent/icp_finder/search/reference/made_up_register.csv", report=_quiet
+                ROOT / "my_agent/companies/reference/made_up_register.csv", report=_quiet
             )
         env = {
             "APP_ENV": "production",

@@ -76,7 +76,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
   );
   const given = useMemo(() => answersOf(server?.runs ?? [], server?.history ?? []), [server]);
   const ids = messages.map((each) => each.id).join("\n");
-  const answers = useMemo(() => answersBelow(given, new Set(ids.split("\n"))), [given, ids]);
+  const answers = useMemo(() => answersBelow(given, new Set(ids.split("\n").filter(Boolean))), [given, ids]);
   const components = useMemo(() => {
     const show = (list: UiMessage[]) => (
       <Suspense><UiMessages graph={graph} messages={list} onSubmit={(text) => void submit(text)} /></Suspense>

@@ -86,6 +86,8 @@ export interface Given {
   id: string;
   /** The state at the time of the answer, if the history has it. */
   before: State | undefined;
+  /** Whether it is older than the history, which has an end. */
+  isOlder: boolean;
   /** What was answered, and to what. */
   text: string;
   /** The user, as the server has authenticated the request. */
@@ -112,6 +114,7 @@ export function answersOf(runs: Run[], history: State[]): Given[] {
       return {
         id: run.run_id,
         before,
+        isOlder: before === undefined && history.length > 0,
         text: given.map(([answer, question]) => said(answer, question)).join("; "),
         user: typeof user === "string" && user !== "" ? user : null,
         at: run.created_at,
@@ -124,10 +127,15 @@ function interruptsOf(state: State | undefined): Interrupt[] {
   return state?.tasks?.flatMap((task) => task.interrupts ?? []) ?? [];
 }
 
-/** Return the answers by the message below which they were given, of those that are shown; the others by null. */
+/**
+ * Return the answers by the message below which they were given, of those that are shown; the others by null.
+ *
+ * Where there are messages, an answer that is older than the history is left out: nothing says where it was given.
+ */
 export function answersBelow(given: Given[], ids: ReadonlySet<string>): Map<string | null, Given[]> {
   const found = new Map<string | null, Given[]>();
   for (const each of given) {
+    if (each.isOlder && ids.size > 0) continue;
     const known = messagesOf(each.before?.values).map((message) => String(message.id));
     const place = known.findLast((id) => ids.has(id)) ?? null;
     found.set(place, [...(found.get(place) ?? []), each]);

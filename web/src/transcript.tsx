@@ -97,6 +97,16 @@ export function Transcript(props: Props) {
   useEffect(() => {
     if (own !== undefined) toEnd();
   }, [own, toEnd]);
+  // The words that answer a question come from the server, already with what the assistant says to them.
+  const said = messages.findLast((each) => each.role === "human")?.id;
+  const known = useRef(keys);
+  useEffect(() => {
+    const old = known.current;
+    known.current = keys;
+    const last = old.at(-1);
+    // Another version of the conversation is no message of one's own.
+    if (said !== undefined && last !== undefined && !old.includes(said) && keys.includes(last)) toEnd();
+  }, [keys, said, toEnd]);
 
   return (
     <div

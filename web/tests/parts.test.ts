@@ -3,7 +3,7 @@ import type { Run, State } from "../src/api";
 import { lastSentence } from "../src/conversation";
 import { cut } from "../src/content/cut";
 import { wordsOf } from "../src/notice";
-import { answersOf } from "../src/question";
+import { answersBelow, answersOf } from "../src/question";
 import { since } from "../src/stream";
 import { slice } from "../src/virtual";
 
@@ -138,8 +138,22 @@ it("names who has answered as the server has recorded it", () => {
     { checkpoint: { checkpoint_id: "c1" }, created_at: "2025-12-31T23:59:59Z", parent_checkpoint: null, metadata: {}, tasks: [{ interrupts: [{ id: "0af1", value: { question: "Go?" } }] }] },
   ] as unknown as State[];
   expect(answersOf([run], history)).toEqual([
-    { id: "r2", before: history[1], text: "Go? “yes” answered", user: "ada", at: "2026-01-01T00:00:00Z" },
+    { id: "r2", before: history[1], isOlder: false, text: "Go? “yes” answered", user: "ada", at: "2026-01-01T00:00:00Z" },
   ]);
+});
+
+it("does not move an answer from before the history to the end of the messages", () => {
+  const run = (id: string, at: string) => ({ run_id: id, created_at: at, kwargs: { command: { resume: "yes" } } });
+  const runs = [run("new", "2026-01-03"), run("old", "2026-01-01")] as unknown as Run[];
+  const history = [
+    { checkpoint: { checkpoint_id: "c1" }, created_at: "2026-01-02", metadata: {}, values: { messages: [{ id: "m1", type: "ai", content: "Go?" }] } },
+  ] as unknown as State[];
+  const given = answersOf(runs, history);
+  const shown = (ids: string[]) => [...answersBelow(given, new Set(ids))].map(([id, list]) => [id, list.map((each) => each.id)]);
+  expect(shown(["m1"])).toEqual([["m1", ["new"]]]);
+  // A graph without messages lists all below its result.
+  expect(shown([])).toEqual([[null, ["old", "new"]]]);
+  expect(answersBelow(answersOf(runs, []), new Set(["m1"])).get(null)).toHaveLength(2);
 });
 
 it.each([

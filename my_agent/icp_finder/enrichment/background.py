@@ -1,12 +1,10 @@
 """Start the graph `enrichment` on the server of this process, on behalf of the run's user."""
 
-import sys
-from typing import TYPE_CHECKING
-
 import httpx
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
 
-if TYPE_CHECKING:
-    from langgraph_sdk.client import LangGraphClient
+from my_agent.threads.thread import is_served
 
 GRAPH = "enrichment"
 # Recursion limit: each candidate takes one step, and candidates may be added during the run.
@@ -65,10 +63,8 @@ async def cancel(thread_id: str, run_id: str) -> bool:
     return True
 
 
-def _client() -> "LangGraphClient":
-    # Without a URL the SDK calls the server in this process. If none is loaded, it would load one.
-    if "langgraph_api.server" not in sys.modules:
+def _client() -> LangGraphClient:
+    # Without a URL the SDK calls the server in this process.
+    if not is_served():
         raise JobError("This process has no server that could run enrichments in the background.")
-    from langgraph_sdk import get_client
-
     return get_client()

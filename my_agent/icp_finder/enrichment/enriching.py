@@ -6,26 +6,16 @@ from typing import Any
 
 from my_agent.icp_finder.model import SIZES, Candidate
 from my_agent.icp_finder.search import discovery, website
-from my_agent.icp_finder.search.website import Page
+from my_agent.icp_finder.values import touches
+from my_agent.web.contacts import contacts
 from my_agent.web.fetch import SiteError, SiteUnreadable
+from my_agent.web.pages import Page
 
-MAX_CONTACTS = 5
 # Seconds between attempts to read a site that may answer later. In the background there is time.
 PAUSES = (0.5, 1.0)
 PATIENT_PAUSES = (1.0, 4.0, 10.0)
 # While a user waits, a site that has taken this long is not asked again, in seconds.
 IMPATIENCE = 5.0
-_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]+\.)+[a-zA-Z]{2,24}\b")
-_INTERNATIONAL = re.compile(r"(?<![\w+])\+\d(?:[ ()-]{0,2}\d){7,13}(?!\d)")
-# Numbers of Singapore, which have eight digits: in two groups, or behind a word such as `Tel`.
-_GROUPED = re.compile(r"(?<![\d+-])(?<!\d[ .])[3689]\d{3}[ -]\d{4}(?![ -]?\d)")
-_CALLED = re.compile(
-    r"\b(?:tel|telephone|phone|call(?: us)?|mobile|hotline|whatsapp|fax|t|p|hp)\b[ .:]{1,3}"
-    r"([3689]\d{7})(?!\d)",
-    re.IGNORECASE,
-)
-# File names of pictures, such as `logo@2x.png`, look like mail addresses.
-_PICTURE = re.compile(r"\.(png|jpe?g|gif|svg|webp)$", re.IGNORECASE)
 _EMPLOYEES = re.compile(
     r"(?:(?:team|staff|workforce) of (?:over |about |more than |some )?(\d[\d,]{0,6}))"
     r"|(?:(\d[\d,]{0,6})\+? (?:employees|staff|people|professionals|team members|colleagues))",
@@ -93,24 +83,6 @@ async def _further(url: str) -> Page | None:
         return None
 
 
-def contacts(text: str) -> dict[str, list[str]]:
-    """Extract mail addresses and telephone numbers from a text, each once. Pure."""
-    mails = [each.rstrip(".").lower() for each in _EMAIL.findall(text)]
-    found = [
-        (match.start(), match[match.re.groups])
-        for pattern in (_INTERNATIONAL, _GROUPED, _CALLED)
-        for match in pattern.finditer(text)
-    ]
-    phones: dict[str, str] = {}
-    for _, number in sorted(found):
-        # The same number with and without the country's code counts once.
-        phones.setdefault(re.sub(r"\D", "", number)[-8:], " ".join(number.split()))
-    return {
-        "emails": list(dict.fromkeys(m for m in mails if not _PICTURE.search(m)))[:MAX_CONTACTS],
-        "phones": list(phones.values())[:MAX_CONTACTS],
-    }
-
-
 def size(text: str) -> str | None:
     """Return the range of `SIZES` that contains a company's stated number of employees. Pure."""
     for found in _EMPLOYEES.finditer(text):
@@ -119,8 +91,6 @@ def size(text: str) -> str | None:
         is_year = found[2] and number == str(people) and people in _YEARS
         if is_year and _BEFORE_YEAR.search(text[: found.start(2)]):
             continue
-        for each in SIZES:
-            low, _, high = each.rstrip("+").partition("-")
-            if int(low) <= people and (not high or people <= int(high)):
-                return each
+        if found_in := next((each for each in SIZES if touches(each, people, people)), None):
+            return found_in
     return None

@@ -8,7 +8,7 @@ already enriched stay enriched.
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,13 +17,12 @@ from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, Update, insert, select, update
 
 from my_agent.icp_finder.enrichment import background
 from my_agent.icp_finder.enrichment.background import JobError
 from my_agent.icp_finder.enrichment.enriching import enrich
 from my_agent.icp_finder.model import Candidate, Company, DiscoveryKey, Failure, Icp, Job
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.store import (
     asked_for,
     candidate,
@@ -35,6 +34,7 @@ from my_agent.icp_finder.records.store import (
 from my_agent.icp_finder.records.tables import jobs
 from my_agent.icp_finder.search import likeness
 from my_agent.icp_finder.search.scoring import FEEDBACK, score
+from my_agent.tables import run
 from my_agent.user import User, caller
 from threadhold.tables import lock
 
@@ -74,10 +74,10 @@ async def enrich_now(
     """
     of = DiscoveryKey(tenant_id, rule_name, icp_hash)
 
-    def read() -> Awaitable[dict[str, Row[Any]]]:
-        return run(lambda connection: find_candidates(connection, of, keys), tenant_id)
+    def read(connection: Connection) -> dict[str, Row[Any]]:
+        return find_candidates(connection, of, keys)
 
-    due = [row for row in (await read()).values() if row.enriched_at is None]
+    due = [row for row in (await run(read, tenant_id)).values() if row.enriched_at is None]
     free, done = asyncio.Semaphore(MAX_CONCURRENT), itertools.count(1)
 
     async def one(row: Row[Any]) -> None:
@@ -86,7 +86,7 @@ async def enrich_now(
         _emit(row.key, row.name, details, next(done), len(due))
 
     await asyncio.gather(*map(one, due))
-    rows = await read()
+    rows = await run(read, tenant_id)
     return [candidate(rows[key]) for key in dict.fromkeys(keys) if key in rows]
 
 
@@ -112,13 +112,15 @@ async def enqueue(
         row, starts_run = await claim(dead=row)
     if not starts_run:
         return _job(row)
+    # Of a restarted job, what is enriched already is done.
+    due = await find(*of) or _job(row)
     try:
         run_id = await background.start(row.job_id, row.thread_id)
     except JobError as error:
-        await run(_updating(row, status="failed", reason=str(error)), of.tenant_id, write=True)
+        await _note(*_working(row), status="failed", reason=str(error))
         raise
-    await run(_updating(row, run_id=run_id), of.tenant_id, write=True)
-    return replace(_job(row), created=True)
+    await _note(*_working(row), run_id=run_id)
+    return replace(due, created=True)
 
 
 async def stop(tenant_id: str, rule_name: str, icp_hash: str) -> bool:
@@ -133,8 +135,8 @@ async def stop(tenant_id: str, rule_name: str, icp_hash: str) -> bool:
     if row.run_id is not None:
         await background.cancel(row.thread_id, row.run_id)
     # Also if the run does not answer: its next step finds the job with another thread.
-    end = _updating(row, status="cancelled", thread_id=str(uuid4()), run_id=None)
-    await run(end, tenant_id, write=True)
+    end = {"status": "cancelled", "thread_id": str(uuid4()), "run_id": None}
+    await _note(*_working(row), **end)
     return True
 
 
@@ -169,7 +171,8 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | N
         step = _step(connection, row)
         status = "running" if step.candidate else "done"
         # The process that started the run may have crashed before it stored the run's id.
-        _updating(row, status=status, done=step.done, reason=None, run_id=run_id)(connection)
+        changes = {"status": status, "done": step.done, "reason": None, "run_id": run_id}
+        connection.execute(_updating(tenant_id, job_id, thread_id, **changes))
         return step
 
     return await run(work, tenant_id, write=True)
@@ -185,19 +188,14 @@ async def enrich_step(step: Step) -> None:
 @asynccontextmanager
 async def recording_the_end(tenant_id: str, job_id: str, thread_id: str) -> AsyncIterator[None]:
     """Record in the job's row if the enclosed code fails or is cancelled."""
-    this = update(jobs).filter_by(tenant_id=tenant_id, job_id=job_id, thread_id=thread_id)
-
-    async def note(status: str, reason: str | None) -> None:
-        end = this.values(status=status, reason=reason, updated_at=now())
-        await run(lambda connection: connection.execute(end), tenant_id, write=True)
-
+    job = (tenant_id, job_id, thread_id)
     try:
         yield
     except asyncio.CancelledError:
-        await asyncio.shield(note("cancelled", None))
+        await asyncio.shield(_note(*job, status="cancelled", reason=None))
         raise
     except Exception as error:
-        await note("failed", str(error) or type(error).__name__)
+        await _note(*job, status="failed", reason=str(error) or type(error).__name__)
         raise
 
 
@@ -281,7 +279,7 @@ def _claim(
         again = {"run_id": None, "reason": None, "started_at": now(), "user_id": user.user_id}
         changes |= {**fresh, **again}
     if changes:
-        _updating(row, **changes)(connection)
+        connection.execute(_updating(*_working(row), **changes))
         row = _find(connection, of) or row
     return row, starts_run
 
@@ -324,15 +322,19 @@ def _find(connection: Connection, of: DiscoveryKey) -> Row[Any] | None:
     return connection.execute(select(jobs).filter_by(**of._asdict())).first()
 
 
-def _updating(row: Row[Any], **changes: Any) -> Callable[[Connection], None]:
-    """Return an update of the job's row that does nothing if the job has been restarted since."""
-    this = update(jobs).filter_by(job_id=row.job_id, thread_id=row.thread_id)
-    statement = this.values(**changes, updated_at=now())
+def _working(row: Row[Any]) -> tuple[str, str, str]:
+    return row.tenant_id, row.job_id, row.thread_id
 
-    def work(connection: Connection) -> None:
-        connection.execute(statement)
 
-    return work
+def _updating(tenant: str, job: str, thread: str, /, **changes: Any) -> Update:
+    """Return an update of a job's row that does nothing if the job has been restarted since."""
+    this = update(jobs).filter_by(tenant_id=tenant, job_id=job, thread_id=thread)
+    return this.values(**changes, updated_at=now())
+
+
+async def _note(tenant: str, job: str, thread: str, /, **changes: Any) -> None:
+    statement = _updating(tenant, job, thread, **changes)
+    await run(lambda connection: connection.execute(statement), tenant, write=True)
 
 
 def _job(row: Row[Any]) -> Job:

@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from my_agent import asking as model_calls
-from my_agent.icp_finder import prompts, thread, values
+from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.nodes import table as tables
 from my_agent.icp_finder.reading import by_model, certain
 from my_agent.icp_finder.reading.applying import Applied, apply
 from my_agent.icp_finder.reading.heard import (
@@ -24,16 +25,17 @@ from my_agent.icp_finder.reading.heard import (
     nothing,
     order,
 )
-from my_agent.icp_finder.reading.questions import AGREED, Question, pressed, reply_text
+from my_agent.icp_finder.reading.questions import AGREED, Question, pressed
 from my_agent.icp_finder.reading.situation import HIDDEN, Situation
-from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.sites import domain, websites
 from my_agent.icp_finder.state import State
+from my_agent.threads import thread
 from my_agent.understanding.acts import Reading
 from my_agent.understanding.names import Listed
+from my_agent.understanding.replies import reply_text, unanswered
 from my_agent.user import caller
+from my_agent.web.sites import domain, websites
 
 # Characters of the new messages that count.
 MAX_TEXT = 20_000
@@ -61,8 +63,7 @@ async def ingest(
     context = runtime.context or Context()  # type: ignore[truthy-bool]
     applied, without_model = await _read(state, about, config, context.model)
     update = _update(state, about, applied, thread.is_early(config, state.get("asking")))
-    said_before = state.get("without_model", False)
-    if without_model and not said_before:
+    if without_model and not state.get("without_model"):
         update["notes"] = [without_model, *update["notes"]]
     update |= {
         "tenant_id": user.tenant_id,
@@ -74,9 +75,7 @@ async def ingest(
         "without_model": bool(without_model),
     }
     heard = update["heard"]
-    does = [each["name"] for each in heard["orders"]] + (
-        [heard["wish"]["name"]] if heard["wish"] else []
-    )
+    does = [each["name"] for each in (*heard["orders"], heard["wish"]) if each]
     log_action("turn", thread_id, by=heard["by"], does=does, unheard=len(heard["unheard"]))
     return Command(goto="return_user_probe", update=update)
 
@@ -94,7 +93,8 @@ async def _read(
         if has_data(form):
             return Applied(form), ""
         reply = reply_text(reply)
-    text = (_new_text(state["messages"]) if reply is None else reply)[:MAX_TEXT]
+    new = [str(each.text) for each in unanswered(state["messages"])] if reply is None else [reply]
+    text = "\n".join(new)[:MAX_TEXT]
     if asking is not None and (chosen := pressed(asking["kind"], text)) is not None:
         return Applied({**nothing(), "by": "press"}, chosen), ""
     if not text.strip():
@@ -110,29 +110,25 @@ async def _read(
     applied = await asyncio.to_thread(apply, situation, text, small, "code")
     if isinstance(found, model_calls.Failed):
         log_action("model_fallback", thread.thread_id(config), problem=found.kind, what="turn")
-        return applied, prompts.without_reader(found.said)
+        return applied, prompts.WITHOUT_READER.format(found.said)
     return applied, ""
 
 
 async def _situation(state: State, about: Mapping[str, Any], config: RunnableConfig) -> Situation:
     """Return what a message is read against."""
     asking, site, change = state.get("asking"), state.get("site"), state.get("change")
-    icp = state.get("icp")
-    if icp is not None and change is not None:
-        icp = values.merged(icp, change["icp"])
-    asked = state.get("asked")
+    icp, asked, enrichment = state.get("icp"), state.get("asked"), state.get("enrichment")
     label = _label(state, about)
     known = site["website"] if site else label
     if asking is None and asked is None and site is None:
         # A first message that is only a website names the company, or else its customers.
         asked = "customers" if label else "website"
-    enrichment = state.get("enrichment")
     return Situation(
         asking=asking,
         asked=asked,
         website=domain(known) if known else "",
         customers=[each["domain"] for each in state.get("customers", [])],
-        icp=icp,
+        icp=values.merged(icp, change["icp"]) if icp and change else icp,
         listed=await _listed(state, caller(config).tenant_id),
         confirmed=bool(state.get("confirmed")),
         running=bool(enrichment and enrichment["job"]),
@@ -141,27 +137,19 @@ async def _situation(state: State, about: Mapping[str, Any], config: RunnableCon
 
 async def _listed(state: State, tenant_id: str) -> list[Listed]:
     """Return the candidates that can be named: all of the last search, and those with feedback."""
-    last = state.get("last")
-    if last is None:
+    if (last := state.get("last")) is None:
         return []
-    found = await store.best_candidates(tenant_id, **last, limit=shortlist.MOST)
-    said = await feedback.feedback_of(tenant_id, last["rule_name"])
+    table = await tables.load(tenant_id, last)
     places = {key: at for at, key in enumerate(state.get("view") or [], 1)}
+    hidden = {key for key, given in table.said.items() if given.verdict == "rejected"}
     listed = {}
-    for each in found:
+    for key, each in table.known.items():
         candidate = each.candidate
-        key, website = candidate.key, candidate.website
-        hidden = key in said and said[key].verdict == "rejected"
-        listed[key] = Listed(
-            key,
-            candidate.name,
-            places.get(key, 0),
-            domain(website) if website else shortlist.domain_of(each),
-            HIDDEN if hidden else candidate.industry,
-        )
-    for key, given in said.items():
-        listed.setdefault(key, Listed(key, given.name, about=HIDDEN))
-    return sorted(listed.values(), key=lambda each: (not each.number, each.number))
+        site = domain(candidate.website) if candidate.website else shortlist.domain_of(each)
+        about = HIDDEN if key in hidden else candidate.industry
+        listed[key] = Listed(key, candidate.name, places.get(key, 0), site, about)
+    others = {key: Listed(key, given.name, about=HIDDEN) for key, given in table.said.items()}
+    return sorted({**others, **listed}.values(), key=lambda each: (not each.number, each.number))
 
 
 def _update(
@@ -172,30 +160,30 @@ def _update(
     if is_early and choice is not None:
         # A second click: the message was sent before the question was asked.
         choice, heard = None, {**heard, "orders": [order("talk", words="early")]}
-    notes = list(heard["notes"])
+    notes, answer = list(heard["notes"]), None
     if asking is not None and choice is not None:
+        answer = {"kind": asking["kind"], "value": choice}
         heard, more = _answered(state, asking, choice, heard)
         notes += more
     if heard["unheard"]:
         notes.append(prompts.unheard(heard["unheard"]))
-    if applied.unsure and not has_data(heard):
-        notes.append(prompts.UNSURE)
     is_new = has_data(heard)
+    if applied.unsure and not is_new:
+        notes.append(prompts.UNSURE)
     seed = about.get("payload") if state.get("site") is None else None
     if isinstance(seed, Mapping):
         # The payload that the thread was created with comes before its first message.
         heard = combined({**from_form(seed), "website": None}, heard)
-    answered = asking is not None and choice is not None
     heard, offers = _offered(heard)
     return {
         "website": _label(state, about),
         "heard": heard,
         "notes": notes,
         "seeded": not is_new and (isinstance(seed, Mapping) or state.get("seeded", False)),
-        "answer": {"kind": asking["kind"], "value": choice} if asking and choice else None,
+        "answer": answer,
         # A question that was not answered is asked again.
-        "waiting": asking if asking and not answered and not is_new else None,
-        "offers": [*(state.get("offers") or []), *offers] if not is_early else state.get("offers"),
+        "waiting": asking if answer is None and not is_new else None,
+        "offers": [*(state.get("offers") or []), *([] if is_early else offers)],
         "enough": heard["enough"] or state.get("enough", False),
     }
 
@@ -205,48 +193,41 @@ def _offered(heard: Heard) -> tuple[Heard, list[Order]]:
 
     An enrichment that is named with them is asked about in the same question.
     """
-    unsure = [each for each in heard["orders"] if not each["sure"]]
-    wish = heard["wish"]
+    unsure, wish = [each for each in heard["orders"] if not each["sure"]], heard["wish"]
     if unsure and wish is not None and wish["name"] == "enrich":
-        return {**heard, "orders": [e for e in heard["orders"] if e["sure"]], "wish": None}, [
-            *unsure,
-            wish,
-        ]
-    return {**heard, "orders": [each for each in heard["orders"] if each["sure"]]}, unsure
-
-
-def _without(state: State, gone: list[str]) -> dict[str, list[str]]:
-    """Return the fields of the profile that have one of some values, without them."""
-    fields = {name: values.of(state.get("icp"), name) for name in values.FIELDS}
-    return {
-        name: [each for each in given if each not in gone]
-        for name, given in fields.items()
-        if set(given) & set(gone)
-    }
+        unsure, wish = [*unsure, wish], None
+    sure = [each for each in heard["orders"] if each["sure"]]
+    return {**heard, "orders": sure, "wish": wish}, unsure
 
 
 def _answered(state: State, asking: Question, choice: str, heard: Heard) -> tuple[Heard, list[str]]:
     """Return what the chosen option adds to a message, and sentences about it."""
     kind, details = asking["kind"], asking["details"]
+    agrees = choice == AGREED.get(kind)
     if kind == "domain":
         return _role(choice, str(details.get("website")), heard)
-    if kind == "enrich" and choice == AGREED["enrich"]:
+    if kind == "enrich" and agrees:
         return {**heard, "wish": order("enrich", details.get("keys"))}, []
-    if kind == "offer":
-        if choice != AGREED["offer"]:
-            return heard, [prompts.KEPT]
-        offered = [
-            order(str(each["name"]), each["keys"], str(each["words"]))
-            for each in details.get("orders", [])
-        ]
-        wish = next((each for each in offered if each["name"] == "enrich"), heard["wish"])
-        out = [key for each in offered if each["name"] == "exclude" for key in each["keys"] or []]
-        done = [each for each in offered if each is not wish and each["name"] != "exclude"]
-        icp = {**_without(state, out), **heard["icp"]}
-        return {**heard, "orders": [*heard["orders"], *done], "wish": wish, "icp": icp}, []
-    if choice in ("cancel", "keep") and kind in ("start_over", "new_session"):
-        return heard, [prompts.KEPT]
-    return heard, []
+    if kind == "offer" and agrees:
+        return _accepted(state, details.get("orders", []), heard), []
+    stays = kind in ("start_over", "new_session", "offer") and not agrees
+    return heard, [prompts.KEPT] if stays else []
+
+
+def _accepted(state: State, orders: list[Order], heard: Heard) -> Heard:
+    """Return a message with the orders that were offered."""
+    offered = [order(each["name"], each["keys"], each["words"]) for each in orders]
+    gone = {key for each in offered if each["name"] == "exclude" for key in each["keys"] or []}
+    fields = {name: values.of(state.get("icp"), name) for name in values.FIELDS}
+    without = {
+        name: [each for each in given if each not in gone]
+        for name, given in fields.items()
+        if gone & {*given}
+    }
+    wish = next((each for each in offered if each["name"] == "enrich"), heard["wish"])
+    done = [each for each in offered if each is not wish and each["name"] != "exclude"]
+    icp = {**without, **heard["icp"]}
+    return {**heard, "orders": [*heard["orders"], *done], "wish": wish, "icp": icp}
 
 
 def _role(choice: str, website: str, heard: Heard) -> tuple[Heard, list[str]]:
@@ -256,27 +237,15 @@ def _role(choice: str, website: str, heard: Heard) -> tuple[Heard, list[str]]:
     if choice == "customer":
         return {**heard, "customers": [*heard["customers"], website]}, []
     if choice == "candidate":
-        return {
-            **heard,
-            "orders": [*heard["orders"], order("candidate", words=domain(website))],
-        }, []
-    return heard, [prompts.MENTIONED]
+        added = order("candidate", words=domain(website))
+        return {**heard, "orders": [*heard["orders"], added]}, []
+    return heard, [prompts.KEPT]
 
 
 def _label(state: State, about: Mapping[str, Any]) -> str | None:
     """Return the website that the thread was opened for, unless the user has started over."""
     found = websites(_text(about.get("website")))
     return None if state.get("fresh") or not found else found[0]
-
-
-def _new_text(messages: list[AnyMessage]) -> str:
-    """Return the text of the user's messages since our last answer."""
-    new: list[str] = []
-    for message in reversed(messages):
-        if not isinstance(message, HumanMessage):
-            break
-        new.append(str(message.text))
-    return "\n".join(reversed(new))
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, reports
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Snapshot
 from my_agent.icp_finder.nodes.changes import (
@@ -22,11 +22,12 @@ from my_agent.icp_finder.reading.heard import Heard, combined, has_data, nothing
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions, Signals, decide, signals
 from my_agent.icp_finder.records.diffs import icp_hash
-from my_agent.icp_finder.search.page_kinds import KNOWN
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.sites import domain
-from my_agent.icp_finder.state import State
+from my_agent.icp_finder.state import State, chosen
 from my_agent.user import caller
+from my_agent.web.page_kinds import KNOWN
+from my_agent.web.sites import domain
+from my_agent.web.websites import readable
 
 Exit = Literal["profile_builder", "converse", "__end__"]
 
@@ -39,9 +40,8 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
     """
     tenant_id = caller(config).tenant_id
     update = _apply_snapshot(await _snapshot(tenant_id, state), state)
-    known = cast("State", {**state, **update})
-    update |= _usable(known)
-    known = cast("State", {**state, **update})
+    update |= _usable(_after(state, update))
+    known = _after(state, update)
     change, parts = _change(known)
     after: Exit = "converse" if known["heard"]["orders"] else "profile_builder"
     if not parts:
@@ -51,71 +51,71 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
         # Until then it is not stored, so it waits in `change` for the answer's run.
         decided = {"change": change, "heard": change, "decisions": decide_changed(parts)}
         return Command(goto=after, update={**update, **decided})
-    answer = state.get("answer")
-    chosen = answer["value"] if answer and answer["kind"] == "context_change" else None
-    log_action("context_change", state.get("thread_id"), parts=parts, chosen=chosen)
+    answer = chosen(state, "context_change")
+    log_action("context_change", state.get("thread_id"), parts=parts, chosen=answer)
     # Until there is an answer, the data wait in `change`.
-    waits = _without_data(known["heard"])
-    if chosen is None:
+    waits: Heard = {**known["heard"], "website": None, "customers": [], "without": [], "icp": {}}
+    if answer is None:
         return Command(goto=after, update={**update, "change": change, "heard": waits})
     update |= {"change": None, "answer": None}
-    if chosen == "new":
-        message = AIMessage(prompts.new_session(next_session(known, change)["website"]))
+    if answer == "new":
+        website = next_session(known, change)["website"]
+        message = AIMessage(prompts.NEW_SESSION_FOR.format(website))
         return Command(goto="__end__", update={**update, "messages": [message], "notes": []})
-    if chosen == "keep":
-        update |= {"heard": waits, "notes": [*known.get("notes", []), prompts.KEPT]}
+    if answer == "keep":
+        update |= {"heard": waits, "notes": [*known["notes"], prompts.KEPT]}
     else:
         update |= await _continue_here(tenant_id, known, change, parts)
     return Command(goto=after, update=update)
 
 
+def _after(state: State, update: Mapping[str, Any]) -> State:
+    return cast("State", {**state, **update})
+
+
 async def _snapshot(tenant_id: str, state: State) -> Snapshot:
     """Load the data of the company of the thread, or else of the message."""
-    site, rule_name = state.get("site"), state["rule_name"]
+    site, website = state.get("site"), state["heard"]["website"]
     opened_for = site["website"] if site else state.get("website")
     known = domain(opened_for) if opened_for else None
-    website = state.get("heard", nothing())["website"]
     named = domain(website) if website else None
+
+    async def stored(of: str | None) -> Snapshot:
+        return await store.load_snapshot(tenant_id, domain=of, rule_name=state["rule_name"])
+
     if known is None and state.get("fresh"):
         # Who has started over is not asked about another company that was stored before.
-        if named is None:
-            return Snapshot()
-        return await store.load_snapshot(tenant_id, domain=named, rule_name=rule_name)
-    snapshot = await store.load_snapshot(tenant_id, domain=known, rule_name=rule_name)
-    if known or named is None or snapshot.profile is None:
-        return snapshot
-    if named == snapshot.profile.company["site"]["domain"]:
+        return Snapshot() if named is None else await stored(named)
+    snapshot = await stored(known)
+    profile = snapshot.profile
+    if known or named is None or profile is None or named == profile.company["site"]["domain"]:
         return snapshot
     # A new thread names a company that is not the one saved last; it may also be stored.
-    other = await store.load_snapshot(tenant_id, domain=named, rule_name=rule_name)
-    return other if other.profile is not None or not snapshot.profile.confirmed else snapshot
+    other = await stored(named)
+    return other if other.profile is not None or not profile.confirmed else snapshot
 
 
 def _usable(state: State) -> dict[str, Any]:
     """Return the message without what cannot be used: sites of no company, an empty industry."""
-    heard, notes = state.get("heard", nothing()), list(state.get("notes", []))
-    if state.get("confirmed") and heard["icp"].get("industries") == []:
+    heard, notes, icp = state["heard"], list(state["notes"]), dict(state["heard"]["icp"])
+    if state.get("confirmed") and icp.get("industries") == []:
         # A confirmed profile stays searchable.
-        rest = {name: given for name, given in heard["icp"].items() if name != "industries"}
-        heard = {**heard, "icp": rest}
+        del icp["industries"]
         notes.append(prompts.LAST_INDUSTRY)
     own, others, stray = heard["website"], heard["customers"], heard["stray"]
     refused = [each for each in (own, stray, *others) if each and domain(each) in KNOWN]
-    site, known = state.get("site"), [each["domain"] for each in state.get("customers", [])]
-    if stray and domain(stray) in [site["domain"] if site else "", *known]:
+    notes += [prompts.NOT_COMPANY.format(readable(domain(each))) for each in refused]
+    site, customers = state.get("site"), state.get("customers", [])
+    if stray and domain(stray) in [each["domain"] for each in (site, *customers) if each]:
         refused.append(stray)
-    notes += [prompts.not_company(domain(each)) for each in refused if domain(each) in KNOWN]
-    heard = {
+    usable: Heard = {
         **heard,
+        "icp": icp,
         "website": None if own in refused else own,
         "stray": None if stray in refused else stray,
         "customers": [each for each in others if each not in refused],
     }
-    return {"heard": heard, "notes": notes}
-
-
-def _without_data(heard: Heard) -> Heard:
-    return {**heard, "website": None, "customers": [], "without": [], "icp": {}}
+    return {"heard": usable, "notes": notes}
 
 
 def _apply_snapshot(snapshot: Snapshot, state: State) -> dict[str, Any]:
@@ -145,18 +145,21 @@ def _stored_state(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, 
         return known
     company = snapshot.profile.company
     if state.get("site") is None:
-        welcome = prompts.welcome(company["site"], company["customers"])
-        known["notes"] = [welcome, *state.get("notes", [])]
+        count = len(company["customers"])
+        also = f" and {count} of your customers" if count else ""
+        welcome = prompts.WELCOME.format(reports.named(company["site"]), also)
+        known["notes"] = [welcome, *state["notes"]]
     elif seen.changed_elsewhere and snapshot.rule is not None:
-        changed = prompts.changed_elsewhere(seen.changed_elsewhere, snapshot.rule.icp)
-        known["notes"] = [changed, *state.get("notes", [])]
+        parts = reports.listed(seen.changed_elsewhere)
+        changed = reports.profile_now(prompts.CHANGED_ELSEWHERE.format(parts), snapshot.rule.icp)
+        known["notes"] = [changed, *state["notes"]]
     known |= {"site": company["site"], "customers": company["customers"]}
     return known | ({"icp": snapshot.rule.icp} if snapshot.rule else {})
 
 
 def _change(state: State) -> tuple[Heard, tuple[str, ...]]:
     """Return the pending change combined with the message, and the parts that it would change."""
-    heard, waiting = state.get("heard", nothing()), state.get("change")
+    heard, waiting = state["heard"], state.get("change")
     stored: Mapping[str, Any] = waiting or {}
     if stored and "orders" not in stored:
         # A thread that an earlier release left waiting has its change in another form.
@@ -171,21 +174,16 @@ async def _continue_here(
     tenant_id: str, state: State, change: Heard, parts: tuple[str, ...]
 ) -> dict[str, Any]:
     """Apply a change in this thread. A company that is already stored is loaded."""
-    website = new_website(state, change)
-    if website is not None:
-        snapshot = await store.load_snapshot(
-            tenant_id, domain=domain(website), rule_name=state["rule_name"]
-        )
+    if (website := new_website(state, change)) is not None:
+        name, rule_name = domain(website), state["rule_name"]
+        snapshot = await store.load_snapshot(tenant_id, domain=name, rule_name=rule_name)
         if snapshot.profile is not None:
-            new = cast("State", {**state, "site": None})
-            return {
-                **_apply_snapshot(snapshot, new),
-                "heard": {**change, "website": None, "customers": []},
-            }
+            heard: Heard = {**change, "website": None, "customers": []}
+            return {**_apply_snapshot(snapshot, _after(state, {"site": None})), "heard": heard}
     return {"heard": change, "consent": True, "decisions": decide_changed(parts)}
 
 
 def decide_changed(parts: tuple[str, ...]) -> Decisions:
     """Return the decision after a change: the stored candidates no longer fit."""
-    reason = f"the {prompts.listed(parts)} changed"
+    reason = f"the {reports.listed(parts)} changed"
     return {"use_cached": False, "rerun_icp": True, "reason": reason}

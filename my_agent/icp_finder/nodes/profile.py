@@ -5,22 +5,23 @@ import asyncio
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from my_agent.icp_finder import prompts, thread, values
+from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp, Site
-from my_agent.icp_finder.nodes.plan import Plan, plan
-from my_agent.icp_finder.nodes.undoing import with_profile
+from my_agent.icp_finder.nodes.changes import Plan, described, plan
+from my_agent.icp_finder.nodes.undoing import save, with_profile
 from my_agent.icp_finder.prompts import CUSTOMERS
-from my_agent.icp_finder.reading.heard import Heard, nothing
-from my_agent.icp_finder.records import store
+from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.records.decisions import Decisions
 from my_agent.icp_finder.search import proposing
 from my_agent.icp_finder.search.website import read_site
-from my_agent.icp_finder.sites import domain
-from my_agent.icp_finder.state import State
+from my_agent.icp_finder.state import State, company_of
+from my_agent.threads import thread
 from my_agent.user import caller
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
+from my_agent.web.sites import domain
+from my_agent.web.websites import readable
 
 
 async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
@@ -29,7 +30,7 @@ async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime
     Problems are noted for the user, and the rest is kept. Unconfirmed data is saved at once, so
     that a new thread can continue from it.
     """
-    heard = state.get("heard", nothing())
+    heard = state["heard"]
     planned = plan(state, heard)
     site, customers, failed = await _read(planned, state)
     company: Company | None = {"site": site, "customers": customers} if site else None
@@ -40,11 +41,7 @@ async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime
         "customers": customers,
         "icp": icp,
         "fresh": state.get("fresh", False) and site is None,
-        "notes": [
-            *state.get("notes", []),
-            *planned.notes,
-            *_difference(state, site, customers, icp),
-        ],
+        "notes": [*state["notes"], *planned.notes, *_difference(state, company, icp)],
         "undo": with_profile(state, site, customers, icp),
     }
     if failed and state.get("confirmed"):
@@ -57,22 +54,13 @@ async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime
     return update
 
 
-def _difference(
-    state: State, site: Site | None, customers: list[Site], icp: Icp | None
-) -> list[str]:
+def _difference(state: State, company: Company | None, icp: Icp | None) -> list[str]:
     """Return what a message has changed about a profile that was shown before."""
-    old, before = state.get("icp"), state.get("site")
-    if old is None or icp is None or before is None or site is None:
+    if not (company and icp and state.get("site") and state.get("icp")):
         return []
-    lines = [prompts.changes(old, icp)]
-    gone = [e["domain"] for e in state.get("customers", []) if e not in customers]
-    new = [e["domain"] for e in customers if e not in state.get("customers", [])]
-    if gone or new:
-        lines.insert(0, prompts.customers_change(gone, new))
-    if before["domain"] != site["domain"]:
-        lines.insert(0, prompts.website_change(before["domain"], site["domain"]))
-    text = "\n".join(filter(None, lines))
-    return [f"{prompts.CHANGED}\n\n{text}"] if text else []
+    domains = [each["domain"] for each in company["customers"]]
+    text = described(state, company["site"]["domain"], domains, icp)
+    return [prompts.CHANGED.format(text)] if text else []
 
 
 async def _read(planned: Plan, state: State) -> tuple[Site | None, list[Site], bool]:
@@ -98,7 +86,7 @@ async def _site(website: str, notes: list[str], thread_id: str | None) -> Site |
     except SiteUnreadable as error:
         # A customer counts even if its website is down or has no text.
         log_action("site_unreadable", thread_id, site=name, problem=type(error).__name__)
-        notes.append(prompts.unreadable(name, str(error)))
+        notes.append(prompts.UNREADABLE.format(readable(name), error))
         return {"website": website, "domain": name, "name": name, "about": ""}
 
 
@@ -112,11 +100,10 @@ async def _icp(
 ) -> Icp | None:
     """Return the ICP after the message; propose one once all websites are known."""
     icp = state.get("icp")
-    is_whole = company is not None and (
-        len(company["customers"]) >= CUSTOMERS or state.get("enough") or heard["enough"]
-    )
-    has_industries = bool((icp and icp["industries"]) or heard["icp"].get("industries"))
-    if company is not None and is_whole and not has_industries and company["customers"]:
+    has_industries = (icp and icp["industries"]) or heard["icp"].get("industries")
+    customers = company["customers"] if company else []
+    is_whole = len(customers) >= CUSTOMERS or state.get("enough") or heard["enough"]
+    if company and customers and is_whole and not has_industries:
         # langgraph's types exclude None, but a run without a context gets None outside a server.
         context = runtime.context or Context()  # type: ignore[truthy-bool]
         found, problem = await proposing.propose(company, context.model, config)
@@ -129,15 +116,8 @@ async def _icp(
 
 async def _save(state: State, company: Company, icp: Icp | None, config: RunnableConfig) -> None:
     """Save new unconfirmed data, and write the company's website into the thread's metadata."""
-    site = company["site"]
-    known = (state.get("site"), state.get("customers", []), state.get("icp"))
-    if not state.get("confirmed") and known != (site, company["customers"], icp):
-        tenant_id = caller(config).tenant_id
-        await store.save_profile(tenant_id, company, confirmed=False)
-        if icp is not None:
-            await store.save_rule(
-                tenant_id, site["domain"], state["rule_name"], icp, confirmed=False
-            )
-    label = state.get("website")
+    site, rule_name, label = company["site"], state["rule_name"], state.get("website")
+    if not state.get("confirmed") and company_of(state) != (site, company["customers"], icp):
+        await save(caller(config).tenant_id, rule_name, company, icp, confirmed=False)
     if label is None or domain(label) != site["domain"]:
         await thread.set_website(config, site["website"])

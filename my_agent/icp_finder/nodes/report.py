@@ -7,16 +7,15 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, reports
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Scored
-from my_agent.icp_finder.reading.heard import Order, nothing
+from my_agent.icp_finder.nodes import table as tables
+from my_agent.icp_finder.reading.heard import Order
 from my_agent.icp_finder.reading.questions import Question, question, same
-from my_agent.icp_finder.records import feedback, store
-from my_agent.icp_finder.search import shortlist
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.state import Enrichment, Found, Shown, State
+from my_agent.icp_finder.state import Enrichment, Found, Shown, State, chosen
 from my_agent.user import caller
 
 
@@ -26,44 +25,39 @@ async def progress_report(
     """Show the best candidates once, and ask whether to enrich them."""
     found, settings = state.get("found"), IcpSettings.from_environment()
     tenant_id = caller(config).tenant_id
-    best = [] if found is None else await _best(tenant_id, found, settings.wanted)
-    notes = list(state.get("notes", []))
+    best = (await tables.load(tenant_id, found)).shown[: settings.wanted]
+    notes = list(state["notes"])
     if found is None or not best:
-        notes.append(prompts.NO_CANDIDATES)
-        return Command(goto="finalize", update={"candidates": [], "notes": notes})
-    update: dict[str, object] = {"candidates": [_shown(each) for each in best], "reported": found}
-    heard, is_new = state.get("heard", nothing()), state.get("reported") != found
-    greets = any(each["words"] == "greeting" for each in heard["orders"])
-    answer = state.get("answer")
-    chosen = answer["value"] if answer and answer["kind"] == "enrich" else None
+        update: dict[str, object] = {"candidates": [], "notes": [*notes, prompts.NO_CANDIDATES]}
+        return Command(goto="finalize", update=update)
+    update = {"candidates": [_shown(each) for each in best], "reported": found}
+    heard, waiting = state["heard"], state.get("waiting")
     wish = heard["wish"] if heard["wish"] and heard["wish"]["name"] == "enrich" else None
     if wish is not None and wish["sure"]:
         return Command(goto="enrich", update={**update, "answer": None})
-    job = await jobs.find(tenant_id, **found)
-    if is_new or greets:
+    is_new = state.get("reported") != found
+    if is_new or any(each["words"] == "greeting" for each in heard["orders"]):
         shown = best[: settings.run_now_limit]
-        notes.append(prompts.report(shown, len(best)))
+        notes.append(reports.report(shown, len(best)))
         update |= {"view": [each.candidate.key for each in best], "page": len(shown)}
-    if job is not None:
-        notes.append(prompts.progress(job))
-    if job is not None and job.status not in prompts.ENDED and wish is None:
-        return Command(goto="finalize", update={**update, "notes": notes})
-    if chosen == "later":
-        notes.append(prompts.NOT_ENRICHED)
-        return Command(goto="finalize", update={**update, "notes": notes, "answer": None})
-    waiting = state.get("waiting")
-    waits = waiting is not None and waiting["kind"] == "enrich"
-    if not (is_new or wish or waits):
+    job = await jobs.find(tenant_id, **found)
+    works = job is not None and job.status not in reports.ENDED and wish is None
+    notes += [reports.progress(job)] if job is not None else []
+    waits = waiting if waiting and waiting["kind"] == "enrich" else None
+    if not works and chosen(state, "enrich") == "later":
+        update |= {"notes": [*notes, prompts.NOT_ENRICHED], "answer": None}
+        return Command(goto="finalize", update=update)
+    if works or not (is_new or wish or waits):
         return Command(goto="finalize", update={**update, "notes": notes})
     if wish is not None and wish["keys"]:
         asking = _narrowed(wish, best)
-        words = asking["question"]
-    elif waits and waiting is not None and wish is None:
-        words, asking = waiting["question"], waiting
+    elif waits is not None and wish is None:
+        asking = waits
     else:
         words = prompts.ask_enrichment(len(best), settings.run_now_limit, settings.run_later_limit)
         asking = same(question("enrich", words, candidates=len(best)), waiting)
-    update |= {"asking": asking, "notes": [], "messages": [AIMessage("\n\n".join([*notes, words]))]}
+    text = "\n\n".join([*notes, asking["question"]])
+    update |= {"asking": asking, "notes": [], "messages": [AIMessage(text)]}
     return Command(goto="choose", update=update)
 
 
@@ -73,11 +67,11 @@ def _narrowed(wish: Order, best: Sequence[Scored]) -> Question:
     known = {each.candidate.key: each.candidate.name for each in best}
     names = wish.get("names") or [known.get(key, key) for key in keys]
     left_out = [name for key, name in known.items() if key not in keys]
-    if len(names) <= prompts.NAMED or len(left_out) >= len(names):
+    if len(names) <= reports.NAMED or len(left_out) >= len(names):
         left_out = []
     words = prompts.ask_these(names, left_out)
-    about = {"candidates": len(names), "keys": keys, "names": prompts.some(names)}
-    return question("enrich", words, **about, left_out=prompts.some(left_out))
+    about = {"candidates": len(names), "keys": keys, "names": reports.some(names)}
+    return question("enrich", words, **about, left_out=reports.some(left_out))
 
 
 async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
@@ -91,7 +85,7 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     found, settings = state.get("found"), IcpSettings.from_environment()
     if found is None:
         raise ValueError("There is nothing to enrich: no candidates have been found")
-    wish = state.get("heard", nothing())["wish"]
+    wish = state["heard"]["wish"]
     # Those that the user has named, and no others; or the best.
     keys = (wish["keys"] if wish else None) or [e["key"] for e in state.get("candidates", [])]
     now, later = keys[: settings.run_now_limit], keys[settings.run_now_limit :]
@@ -101,50 +95,44 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     counts = {"candidates": len(read), "failed": len(failed)}
     log_action("enriched", state.get("thread_id"), **counts, **found)
     enrichment: Enrichment = {"now": read, "failed": failed, "job": None, "queued": 0}
-    notes = [*state.get("notes", []), prompts.enriched(done)]
-    later = later[: settings.run_later_limit]
-    if later:
-        notes.append(await _enqueue(state, config, later, enrichment))
+    notes = [*state["notes"], reports.enriched(done)]
+    if later := later[: settings.run_later_limit]:
+        notes.append(await _enqueue(state, config, found, later, enrichment))
     # Loaded again, because the enrichment has changed the scores.
-    best = await _best(caller(config).tenant_id, found, settings.wanted)
-    shown = [_shown(each) for each in best]
+    table = await tables.load(caller(config).tenant_id, found)
+    shown = [_shown(each) for each in table.shown[: settings.wanted]]
     return {"enrichment": enrichment, "notes": notes, "candidates": shown}
 
 
-async def _best(tenant_id: str, found: Found, limit: int) -> list[Scored]:
-    """Return the best candidates in the order of the feedback, without the rejected ones."""
-    every = await store.best_candidates(tenant_id, **found, limit=shortlist.MOST)
-    said = await feedback.feedback_of(tenant_id, found["rule_name"])
-    return feedback.ranked(every, said)[:limit]
-
-
 async def _enqueue(
-    state: State, config: RunnableConfig, keys: Sequence[str], enrichment: Enrichment
+    state: State,
+    config: RunnableConfig,
+    found: Found,
+    keys: Sequence[str],
+    enrichment: Enrichment,
 ) -> str:
     """Start or find the background job. Return the sentence about it."""
-    found, thread_id = state.get("found"), state.get("thread_id")
-    if found is None:
-        raise ValueError("There is nothing to enrich: no candidates have been found")
+    thread_id = state.get("thread_id")
     try:
         job = await jobs.enqueue(config, **found, keys=keys)
     except jobs.JobError as error:
         # The candidates enriched above stay enriched; the user can ask for the rest again.
         log_action("job_refused", thread_id, problem=type(error).__name__)
-        return prompts.not_queued(str(error))
+        return prompts.NOT_QUEUED.format(error)
     log_action("job_queued" if job.created else "job_merged", thread_id, job=job.id, **found)
     enrichment["job"], enrichment["queued"] = job.id, job.total
-    return prompts.queued(job)
+    return reports.queued(job)
 
 
 async def finalize(state: State) -> State:
     """Send the remaining notes."""
-    notes = state.get("notes", []) or [prompts.UNCHANGED, prompts.HELP]
+    notes = state["notes"] or [prompts.UNCHANGED, prompts.HELP]
     log_action("finished", state.get("thread_id"), candidates=len(state.get("candidates", [])))
     return {"messages": [AIMessage("\n\n".join(notes))], "notes": [], "consent": False}
 
 
 def _shown(scored: Scored) -> Shown:
-    candidate = scored.candidate
+    candidate, score = scored.candidate, scored.score
     return {
         "key": candidate.key,
         "name": candidate.name,
@@ -152,6 +140,6 @@ def _shown(scored: Scored) -> Shown:
         "industry": candidate.industry,
         "region": candidate.region,
         "source": candidate.source,
-        "score": round(scored.score.total, 3),
-        "parts": {name: round(part, 3) for name, part in scored.score.parts.items()},
+        "score": round(score.total, 3),
+        "parts": {name: round(part, 3) for name, part in score.parts.items()},
     }

@@ -1,20 +1,21 @@
 """Nodes of the search: save what is searched for, search, and fill up from the register."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder import prompts, reports, values
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp
+from my_agent.icp_finder.nodes.undoing import save
 from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.decisions import is_older
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.search import register, searching
 from my_agent.icp_finder.search.rereading import reread
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.state import Found, State
+from my_agent.icp_finder.state import Found, State, company_of
 from my_agent.user import caller
 
 
@@ -29,17 +30,16 @@ async def normalize(
         return Command(goto="decide_strategy")
     company, asked = _asked(state)
     fields = {name: values.clean(name, values.of(asked, name)) for name in values.FIELDS}
-    icp = values.merged(None, fields)
-    tenant_id, rule_name = caller(config).tenant_id, state["rule_name"]
+    icp, tenant_id, rule_name = (
+        values.merged(None, fields),
+        caller(config).tenant_id,
+        state["rule_name"],
+    )
     company, notes, was_read = await _up_to_date(tenant_id, rule_name, company, state)
-    domain = company["site"]["domain"]
-    await store.save_profile(tenant_id, company, confirmed=True, was_read=was_read)
-    await store.save_rule(tenant_id, domain, rule_name, icp, confirmed=True)
+    await save(tenant_id, rule_name, company, icp, confirmed=True, was_read=was_read)
     found: Found = {"rule_name": rule_name, "icp_hash": icp_hash(basis(company, icp))}
     update = {**company, "icp": icp, "found": found, "confirmed": True}
-    return Command(
-        goto="refresh_icp", update={**update, "notes": [*state.get("notes", []), *notes]}
-    )
+    return Command(goto="refresh_icp", update={**update, "notes": [*state["notes"], *notes]})
 
 
 async def _up_to_date(
@@ -61,7 +61,7 @@ async def _up_to_date(
     counts = {"read": len(again.read), "unread": len(again.unread)}
     log_action("profile_reread", state.get("thread_id"), **counts)
     # If nothing could be read, the profile is as old as before.
-    return again.company, [prompts.reread(again)], bool(again.read)
+    return again.company, [reports.reread(again)], bool(again.read)
 
 
 async def refresh_icp(
@@ -71,30 +71,19 @@ async def refresh_icp(
 
     Without a result, the candidates of the last search stay.
     """
-    company, icp = _asked(state)
-    tenant_id, discovery_key = caller(config).tenant_id, _discovery_key(state)
-    rule_name = discovery_key["rule_name"]
-    said = feedback.weights(await feedback.feedback_of(tenant_id, rule_name))
-    outcome = await searching.search(tenant_id, rule_name, company, icp, feedback=said)
+    (company, icp), found, tenant_id = _asked(state), _found(state), caller(config).tenant_id
+    said = feedback.weights(await feedback.feedback_of(tenant_id, found["rule_name"]))
+    outcome = await searching.search(tenant_id, found["rule_name"], company, icp, feedback=said)
     version = outcome.version
-    log_action(
-        "icp_refreshed",
-        state.get("thread_id"),
-        candidates=outcome.kept,
-        version=version and version.number,
-        **outcome.sources,
-        **discovery_key,
-    )
-    notes = [*state.get("notes", []), *prompts.searched(outcome)]
+    counts = {"candidates": outcome.kept, "version": version and version.number}
+    log_action("icp_refreshed", state.get("thread_id"), **counts, **outcome.sources, **found)
+    update: dict[str, Any] = {"notes": [*state["notes"], *reports.searched(outcome)]}
     if outcome.kept == 0:
         # The discovery that the thread has worked with so far is untouched.
-        return Command(
-            goto="finalize",
-            update={"notes": notes, "found": None, "discovery_ready": False},
-        )
-    ready = {"notes": notes, "discovery_ready": True, "last": discovery_key}
-    shown = {"reported": None} if version else {}
-    return Command(goto="decide_strategy", update={**ready, **shown})
+        update |= {"found": None, "discovery_ready": False}
+        return Command(goto="finalize", update=update)
+    update |= {"discovery_ready": True, "last": found, **({"reported": None} if version else {})}
+    return Command(goto="decide_strategy", update=update)
 
 
 async def decide_strategy(
@@ -104,16 +93,15 @@ async def decide_strategy(
     found, settings = state.get("found"), IcpSettings.from_environment()
     if found is None:
         return Command(goto="progress_report")
-    count = await store.count_candidates(caller(config).tenant_id, **found)
-    company, icp = _asked(state)
-    # Candidates of an older ICP must not be mixed with companies found for the current one.
-    is_current = found["icp_hash"] == icp_hash(basis(company, icp))
+    tenant_id, (company, icp) = caller(config).tenant_id, _asked(state)
+    count = await store.count_candidates(tenant_id, **found)
     falls_back = (
-        is_current
+        # Candidates of an older ICP must not be mixed with companies found for the current one.
+        found["icp_hash"] == icp_hash(basis(company, icp))
         # A search of this run has asked the register already.
         and not state.get("consent")
         and count < settings.run_now_limit
-        and not await _has_answered(caller(config).tenant_id, found)
+        and not await _has_answered(tenant_id, found)
     )
     log_action("strategy", state.get("thread_id"), candidates=count, ssic_fallback=falls_back)
     return Command(goto="ssic_fallback" if falls_back else "progress_report")
@@ -121,24 +109,25 @@ async def decide_strategy(
 
 async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, object]:
     """Search the register for companies of the ICP's industries, by SSIC code."""
-    (company, icp), discovery_key = _asked(state), _discovery_key(state)
-    tenant_id, settings = caller(config).tenant_id, IcpSettings.from_environment()
-    known = await store.best_candidates(tenant_id, **discovery_key, limit=settings.wanted)
-    said = await feedback.feedback_of(tenant_id, discovery_key["rule_name"])
+    (company, icp), found, tenant_id = _asked(state), _found(state), caller(config).tenant_id
+    wanted = IcpSettings.from_environment().wanted
+    known = await store.best_candidates(tenant_id, **found, limit=wanted)
+    said = await feedback.feedback_of(tenant_id, found["rule_name"])
     given = await register.rank(
         tenant_id,
         company,
         icp,
-        limit=settings.wanted - len(known),
+        limit=wanted - len(known),
         without=[each.candidate.key for each in known],
         feedback=feedback.weights(said),
     )
-    count, notes = len(given.found), list(state.get("notes", []))
+    count = len(given.found)
     log_action("ssic_fallback", state.get("thread_id"), codes=given.codes, candidates=count)
     if not count:
         return {}
-    await store.add_candidates(tenant_id, **discovery_key, found=given.found)
-    return {"notes": [*notes, prompts.fallback(count, given.codes)], "reported": None}
+    await store.add_candidates(tenant_id, **found, found=given.found)
+    added = prompts.FALLBACK.format(reports.counted(count), ", ".join(given.codes))
+    return {"notes": [*state["notes"], added], "reported": None}
 
 
 async def _has_answered(tenant_id: str, found: Found) -> bool:
@@ -153,13 +142,13 @@ def _asked(state: State) -> tuple[Company, Icp]:
     Raises:
         ValueError: one of them is unknown, which `journey_guard` prevents.
     """
-    site, icp = state.get("site"), state.get("icp")
+    site, customers, icp = company_of(state)
     if site is None or icp is None:
         raise ValueError("There is nothing to search for: website or ICP is missing")
-    return {"site": site, "customers": state.get("customers", [])}, icp
+    return {"site": site, "customers": customers}, icp
 
 
-def _discovery_key(state: State) -> Found:
+def _found(state: State) -> Found:
     """Return the key of the candidates. Raises ValueError if nothing was searched for."""
     found = state.get("found")
     if found is None:

@@ -7,56 +7,31 @@
 4. Corrections and exclusions come first, then answers, then commands, and consent last.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.reading import evidence
 from my_agent.icp_finder.reading.giving import exclude, give
 from my_agent.icp_finder.reading.heard import Heard, has_data, nothing, order
-from my_agent.icp_finder.reading.ordering import command, explained
+from my_agent.icp_finder.reading.ordering import asks, command
 from my_agent.icp_finder.reading.questions import AGREED, REFUSED
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
 from my_agent.understanding import names, quotes, words
 
-_ORDER = (
-    of.Correct,
-    of.Exclude,
-    of.Include,
-    of.Answer,
-    of.Command,
-    of.Dispute,
-    of.Ask,
-    of.SmallTalk,
-    of.Consent,
-)
-# The command whose words may stand in a yes to a question.
-_NAMED_BY = {
-    "confirm_icp": "search",
-    "context_change": "search",
-    "rerun": "search",
-    "enrich": "enrich",
-    "start_over": "start_over",
-    "new_session": "new_session",
-    "offer": "",
-}
+# The command whose words may stand in a yes to a question; other questions have their own kind's.
+_NAMED_BY = {"confirm_icp": "search", "context_change": "search", "rerun": "search", "offer": ""}
 
 
 @dataclass
 class Applied:
-    """What a message says, and the option of the waiting question that it chooses.
-
-    Attributes:
-        heard: what it says.
-        choice: the option; None if it chooses none.
-        unsure: whether it agreed in words that are not sure: the question waits, with its buttons.
-    """
+    """What a message says, and the option of the waiting question that it chooses."""
 
     heard: Heard
-    choice: str | None = None
-    unsure: bool = False
+    choice: str | None = None  # the option; None if it chooses none
+    unsure: bool = False  # whether it agreed in words that are not sure: the question waits on
 
 
 def apply(
@@ -72,26 +47,10 @@ def apply(
     """
     turn = Turn(situation, message, {**nothing(), "by": by}, reading.language)
     found = [(act, quotes.find(act.quote, message)) for act in reading.acts]
-    turn.placed = [(act, span) for act, span in found if span is not None]
-    turn.placed.sort(
-        key=lambda each: _ORDER.index(type(each[0])) if type(each[0]) in _ORDER else 99
-    )
+    placed, in_order = [(act, span) for act, span in found if span is not None], list(_DO)
+    turn.placed = sorted(placed, key=lambda each: in_order.index(type(each[0])))
     for act, _ in list(turn.placed):
-        match act:
-            case of.Correct() | of.Include() | of.Answer():
-                give(turn, act)
-            case of.Exclude():
-                exclude(turn, act)
-            case of.Command():
-                command(turn, act)
-            case of.Consent():
-                _consent(turn, act)
-            case of.Ask():
-                turn.heard["orders"].append(order("ask", words=act.about))
-            case of.Dispute():
-                _dispute(turn, act)
-            case of.SmallTalk():
-                turn.heard["orders"].append(order("talk", words=words.small_talk(act.quote) or ""))
+        _DO[type(act)](turn, act)
     _finish(turn)
     return Applied(turn.heard, turn.choice, turn.unsure)
 
@@ -109,13 +68,8 @@ def _consent(turn: Turn, act: of.Consent) -> None:
         return
     if asking is None or asking["kind"] not in AGREED or act.to not in ("", kind):
         return
-    if words.has_agreement(act.quote) and evidence.is_sure(
-        _NAMED_BY[asking["kind"]],
-        turn.message,
-        None,
-        explained=explained(turn, act, only_plain=True),
-        language=turn.language,
-    ):
+    name = _NAMED_BY.get(asking["kind"], asking["kind"])
+    if words.has_agreement(act.quote) and asks(turn, act, name):
         turn.choice = AGREED[asking["kind"]]
     else:
         turn.unsure = True
@@ -126,35 +80,59 @@ def _dispute(turn: Turn, act: of.Dispute) -> None:
     turn.heard["orders"].append(order("dispute", found.keys[:1] or None, act.target))
 
 
+def _ask(turn: Turn, act: of.Ask) -> None:
+    turn.heard["orders"].append(order("ask", words=act.about))
+
+
+def _talk(turn: Turn, act: of.SmallTalk) -> None:
+    turn.heard["orders"].append(order("talk", words=words.small_talk(act.quote) or ""))
+
+
+def _unclear(turn: Turn, act: of.Unclear) -> None:
+    turn.heard["unheard"].append(act.quote)
+
+
+# What the acts do, in the order in which they do it.
+_DO: dict[type, Callable[[Turn, Any], None]] = {
+    of.Correct: give,
+    of.Exclude: exclude,
+    of.Include: give,
+    of.Answer: give,
+    of.Command: command,
+    of.Dispute: _dispute,
+    of.Ask: _ask,
+    of.SmallTalk: _talk,
+    of.Consent: _consent,
+    of.Unclear: _unclear,
+}
+
+
 def _finish(turn: Turn) -> None:
     """Decide what the parts of a message mean together."""
-    heard = turn.heard
-    unclear = [act.quote for act, _ in turn.placed if isinstance(act, of.Unclear)]
-    heard["unheard"] = list(dict.fromkeys([*unclear, *turn.dropped]))
+    heard, asking = turn.heard, turn.situation.asking
+    heard["unheard"] = list(dict.fromkeys([*heard["unheard"], *turn.dropped]))
     heard["without"] = list(dict.fromkeys(heard["without"]))
     _answer_by_wish(turn)
     if turn.choice or turn.unsure or heard["wish"]:
         heard["orders"] = [each for each in heard["orders"] if each["name"] != "talk"]
     if turn.choice == "change" and has_data(heard):
         turn.choice = None
-    open_ends = heard["notes"] or heard["unheard"] or any(not e["sure"] for e in heard["orders"])
-    asking = turn.situation.asking
-    if (
-        asking is not None
-        and turn.choice is not None
-        and turn.choice == AGREED.get(asking["kind"])
-        and (open_ends or _changes(turn))
-    ):
+    changes = has_data(heard) and not (heard["enough"] and not heard["icp"])
+    is_open = (
+        changes or heard["notes"] or heard["unheard"] or any(not e["sure"] for e in heard["orders"])
+    )
+    if is_open and asking and turn.choice and turn.choice == AGREED.get(asking["kind"]):
         # What is changed or not understood is shown before anything costs.
-        turn.choice, turn.unsure = None, not _changes(turn)
-    if heard["wish"] is not None and (open_ends or _changes(turn)):
+        turn.choice, turn.unsure = None, not changes
+    if is_open and heard["wish"] is not None:
         heard["wish"]["sure"] = False
     known = {each.key: each.name for each in turn.situation.listed}
-    for each in (*heard["orders"], *([heard["wish"]] if heard["wish"] else [])):
-        if not each["sure"] and each["keys"]:
+    for each in (*heard["orders"], heard["wish"]):
+        if each and not each["sure"] and each["keys"]:
             each["names"] = [known.get(key, key) for key in each["keys"]]
-    if _is_nothing(turn):
-        heard["unheard"] = heard["unheard"] or [" ".join(turn.message.split())[:200]]
+    said = heard["orders"] or heard["wish"] or heard["stray"] or heard["notes"] or has_data(heard)
+    if not (said or turn.choice or turn.unsure or heard["unheard"]) and turn.message.strip():
+        heard["unheard"] = [" ".join(turn.message.split())[:200]]
 
 
 def _answer_by_wish(turn: Turn) -> None:
@@ -181,13 +159,3 @@ def _answer_by_wish(turn: Turn) -> None:
         turn.choice = turn.choice or (answer if wish["sure"] else None)
         turn.unsure = turn.choice is None
         heard["wish"] = None
-
-
-def _changes(turn: Turn) -> bool:
-    return has_data(turn.heard) and not (turn.heard["enough"] and not turn.heard["icp"])
-
-
-def _is_nothing(turn: Turn) -> bool:
-    heard = turn.heard
-    said = heard["orders"] or heard["wish"] or heard["stray"] or heard["notes"] or has_data(heard)
-    return not said and turn.choice is None and not turn.unsure and bool(turn.message.strip())

@@ -6,16 +6,19 @@ finder says so.
 """
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from my_agent.icp_finder import sites, values
-from my_agent.icp_finder.places import is_place
+from my_agent.companies import ssic
+from my_agent.icp_finder import values
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.situation import Situation
-from my_agent.icp_finder.search import ssic
 from my_agent.understanding import acts as of
-from my_agent.understanding import names, words
+from my_agent.understanding import names, quotes, words
+from my_agent.understanding.places import is_place
+from my_agent.web import sites
 
 # Characters of a message that is read: what is certain is short, but for lists.
 MOST = 2_000
@@ -29,7 +32,7 @@ _BESIDE_SITES = _THEIRS | _OURS | words.word_set(
 _ALL = words.word_set("all everything everyone them alle alles todos todas tudo")
 # fmt: on
 _REASON = re.compile(
-    r"(?:[,(:-] ?)?\b(?:because|since|weil|denn|porque|pois|já que)\b:?(?P<why>.+)$",
+    rf"(?:[,(:-] ?)?\b(?:{words.BECAUSE})\b:?(?P<why>.+)$",
     re.IGNORECASE | re.DOTALL,
 )
 # There are no more customers.
@@ -47,8 +50,21 @@ _NO_FIRST = re.compile(r"^\W*(?:no|não|nein|sorry|actually)[\s,.!]+(?=\w)", re.
 _STAFF = re.compile(
     r"(?:\w+ ){0,3}\d[\d,.]*\s?(?:(?:-|to|bis|a|até)\s?\d{2}[\d,.]*|\+)(?: \w+)?", re.IGNORECASE
 )
+# A part of a list with such a word, or of two sentences, is more than a value.
+_MORE = re.compile(
+    rf"{words.NEGATION.pattern}|{words.EXCEPTION.pattern}|{words.REMOVAL.pattern}|\b(?:{commands.ADD})\b|[.!?;]\s",
+    re.IGNORECASE,
+)
 _EDGES = re.compile(
     r"^(?:the|a|in|die|der|das|den|o|os|as|em) | (?:please|bitte|por favor|too|as well|dazu)$",
+    re.IGNORECASE,
+)
+
+
+_ADD = re.compile(rf"(?:{commands.ADD})\s+(.+)", re.IGNORECASE)
+_SET = re.compile(rf"(?:{commands.SET})\s+(?:in |to |für |em )?(.+)", re.IGNORECASE)
+_DROP = re.compile(
+    rf"(?:{commands.COMMANDS['reject']}|{words.EXCEPTION.pattern}|kein\w*|not|no)\s+(.+)",
     re.IGNORECASE,
 )
 
@@ -68,55 +84,54 @@ def read(text: str, situation: Situation) -> of.Reading:
         for reader in (_consent, _fields, _sites, _small_talk, _command, _change):
             if acts := reader(said, situation):
                 return of.Reading(acts=acts)
-    return of.Reading(acts=[of.Unclear(kind="Unclear", quote=said[:MOST])])
+    return of.Reading(acts=[_act(of.Unclear, said[:MOST])])
+
+
+def _act(kind: type[of.Act], said: str, **fields: Any) -> of.Act:
+    return kind.model_validate({"kind": kind.__name__, "quote": said, **fields})
 
 
 def _consent(said: str, situation: Situation) -> list[of.Act]:
     kind = situation.open_question
     if situation.asking and kind != "domain" and words.agrees(said):
-        return [of.Consent(kind="Consent", quote=said, yes=True, to=kind)]
+        return [_act(of.Consent, said, yes=True, to=kind)]
     is_enough = kind == "customers" and _ENOUGH.fullmatch(said.strip(" .!")) is not None
     if kind and (is_enough or words.refuses(said)):
-        return [of.Consent(kind="Consent", quote=said, yes=False, to=kind)]
+        return [_act(of.Consent, said, yes=False, to=kind)]
     return []
 
 
 def _small_talk(said: str, situation: Situation) -> list[of.Act]:
-    return [of.SmallTalk(kind="SmallTalk", quote=said)] if words.small_talk(said) else []
+    return [_act(of.SmallTalk, said)] if words.small_talk(said) else []
 
 
 def _fields(said: str, situation: Situation) -> list[of.Act]:
-    return [
-        of.Correct(kind="Correct", quote=said, field=field, value=given)
-        for field, given in (values.labelled(said) or {}).items()
-    ]
+    found = values.labelled(said) or {}
+    return [_act(of.Correct, said, field=name, value=given) for name, given in found.items()]
 
 
 def _sites(said: str, situation: Situation) -> list[of.Act]:
     """Read a message that is nothing but websites, and words such as `our website is`."""
     found = list(sites.mentions(said))
-    rest = said
-    for each in reversed(found):
-        rest = f"{rest[: each.start]} {rest[each.end :]}"
+    rest = quotes.blanked(said, ((each.start, each.end) for each in found))
     beside = set(words.tokens(rest)) - {"+", "-"}
     if not found or not beside <= _BESIDE_SITES:
         return []
     given = sites.distinct(each.website for each in found)[: of.VALUES]
-    field = situation.asked if situation.asked in ("website", "customers") else ""
-    field = "customers" if beside & _THEIRS else "website" if beside & _OURS else field
+    asked = situation.asked if situation.asked in ("website", "customers") else ""
+    field = "customers" if beside & _THEIRS else "website" if beside & _OURS else asked
     if field == "customers" and len(given) >= CUSTOMERS <= len(situation.customers):
         # A whole list replaces the one that there is.
-        return [of.Correct(kind="Correct", quote=said, field=field, value=given)]
-    own = given[:1] if field == situation.asked == "website" else []
-    lists = [(field, own), ("customers", given[1:])] if own else [(field, given)]
-    return [
-        of.Answer(kind="Answer", quote=said, field=name, value=each) for name, each in lists if each
-    ]
+        return [_act(of.Correct, said, field=field, value=given)]
+    lists = [(field, given)]
+    if field == asked == "website":
+        lists = [(field, given[:1]), *([("customers", given[1:])] if given[1:] else [])]
+    return [_act(of.Answer, said, field=name, value=each) for name, each in lists]
 
 
 def _command(said: str, situation: Situation) -> list[of.Act]:
     """Read a command with its targets, exceptions and reason."""
-    asked = _without_politeness(said).strip(" .!")
+    asked = words.without_politeness(said).strip(" .!")
     reason = _REASON.search(asked)
     why, asked = (reason["why"].strip(" )."), asked[: reason.start()]) if reason else ("", asked)
     if asked.endswith("?") and not (_ASKS.match(asked) or words.POLITE.match(said)):
@@ -127,26 +142,20 @@ def _command(said: str, situation: Situation) -> list[of.Act]:
     return []
 
 
-def _with_targets(
-    name: str, rest: str, said: str, why: str, situation: Situation
-) -> of.Command | None:
-    but = words.EXCEPTION.search(rest) if name != "filter" else None
+def _with_targets(name: str, rest: str, said: str, why: str, situation: Situation) -> of.Act | None:
+    if name == "filter":
+        return None
+    but = words.EXCEPTION.search(rest)
     targets = _targets(rest[: but.start()] if but else rest, situation)
     exceptions = _targets(rest[but.end() :], situation) if but else None
-    if targets is None or (but and not isinstance(exceptions, list)) or name == "filter":
+    if targets is None or (but and not isinstance(exceptions, list)):
         return None
     alone = targets == [] and not but
     # `more`, `stop` and the like stand alone; `reject` alone is about nobody.
-    if commands.takes_candidates(name) == alone and name not in ("enrich", "show"):
+    if (name in commands.ABOUT_CANDIDATES) == alone and name not in ("enrich", "show"):
         return None
-    made: dict[str, Any] = {
-        "kind": "Command",
-        "quote": said,
-        "name": name,
-        "reason": why[: of.LENGTH] or None,
-    }
-    aimed = targets or ("all" if but else None)
-    return of.Command.model_validate({**made, "targets": aimed, "except": exceptions})
+    aimed, reason = targets or ("all" if but else None), why[: of.LENGTH] or None
+    return _act(of.Command, said, name=name, reason=reason, targets=aimed, exceptions=exceptions)
 
 
 def _targets(text: str, situation: Situation) -> Any:
@@ -182,54 +191,46 @@ def _change(said: str, situation: Situation) -> list[of.Act]:
     """Read an addition to the profile, a removal, or a correction, of values that are known."""
     if said.endswith("?"):
         return []
-    asked = _without_politeness(said).strip(" .!")
-    if found := re.fullmatch(rf"(?:{commands.ADD})\s+(.+)", asked, re.IGNORECASE):
-        return _by_field(found[1], said, of.Include, "what")
-    corrected = _NO_FIRST.sub("", said).strip(" .!")
-    if found := re.fullmatch(
-        rf"(?:{commands.SET})\s+(?:in |to |für |em )?(.+)", corrected, re.IGNORECASE
-    ):
-        return _by_field(found[1], said, of.Correct, "field")
-    drop = rf"(?:{commands.COMMANDS['reject']}|{words.EXCEPTION.pattern}|kein\w*|not|no)\s+(.+)"
-    if found := re.fullmatch(drop, asked, re.IGNORECASE):
-        return _removal(found[1], said, situation)
+    asked = words.without_politeness(said).strip(" .!")
+    if found := _ADD.fullmatch(asked):
+        return _grouped(of.Include, "what", said, found[1], _known)
+    if found := _SET.fullmatch(_NO_FIRST.sub("", said).strip(" .!")):
+        return _grouped(of.Correct, "field", said, found[1], _known)
+    if found := _DROP.fullmatch(asked):
+        return _grouped(of.Exclude, "what", said, found[1], partial(_stored, situation))
     if situation.asked in ("industries", "icp") and not words.NEGATION.search(said):
-        return _by_field(said, said, of.Correct, "field")
+        return _grouped(of.Correct, "field", said, said, _known)
     return []
 
 
-def _by_field(text: str, said: str, kind: Any, name: str) -> list[of.Act]:
-    """Return an act for each field; none if any value is no known place, number of staff or industry."""
+def _grouped(
+    kind: type[of.Act], name: str, said: str, text: str, field: Callable[[str], str | None]
+) -> list[of.Act]:
+    """Return an act for each field of the values of a list; none if any value has no certain field."""
     by_field: dict[str, list[str]] = {}
     for piece in _pieces(text):
-        field = field_of(piece)
-        if field is None or len(piece.split()) > 5:
+        if _MORE.search(piece) or (found := field(piece)) is None:
             return []
-        by_field.setdefault(field, []).append(piece)
+        by_field.setdefault(found, []).append(piece)
     if any(len(each) > of.VALUES for each in by_field.values()):
         return []
-    return [
-        kind(kind=kind.__name__, quote=said, **{name: field}, value=given)
-        for field, given in by_field.items()
-    ]
+    return [_act(kind, said, **{name: each, "value": given}) for each, given in by_field.items()]
 
 
-def _removal(text: str, said: str, situation: Situation) -> list[of.Act]:
-    stored = [(name, each) for name in values.FIELDS for each in values.of(situation.icp, name)]
-    by_field: dict[str, list[str]] = {}
-    for piece in _pieces(text):
-        named = next((field for field, value in stored if values.is_same(piece, value)), None)
-        named = "customers" if piece.casefold() in situation.customers else named
-        field = named or field_of(piece)
-        if field is None or (named is None and situation.icp is None):
-            return []
-        by_field.setdefault(field, []).append(piece)
-    if any(len(each) > of.VALUES for each in by_field.values()):
-        return []
-    return [
-        of.Exclude(kind="Exclude", quote=said, what=field, value=given)
-        for field, given in by_field.items()
-    ]
+def _known(piece: str) -> str | None:
+    return field_of(piece) if len(piece.split()) <= 5 else None
+
+
+def _stored(situation: Situation, piece: str) -> str | None:
+    """Return the field that has a value, or to which it certainly belongs."""
+    if piece.casefold() in situation.customers:
+        return "customers"
+    for name in values.FIELDS:
+        if any(values.is_same(piece, each) for each in values.of(situation.icp, name)):
+            return name
+    found = field_of(piece) if situation.icp is not None else None
+    # To drop a size that is not there would do nothing.
+    return found if found != "sizes" else None
 
 
 def _pieces(text: str) -> list[str]:
@@ -244,14 +245,3 @@ def field_of(value: str) -> str | None:
     if is_place(value):
         return "regions"
     return "industries" if ssic.codes([value]) else None
-
-
-def _without_politeness(said: str) -> str:
-    polite = words.POLITE.match(said)
-    rest = said[polite.end() :] if polite else said
-    return re.sub(
-        r"^[ ,]*(?:(?:please|bitte|por favor|ok|okay|and|now|then|also|hey|hi)[ ,]+)+",
-        "",
-        rest,
-        flags=re.IGNORECASE,
-    )

@@ -43,7 +43,7 @@ COMMANDS: dict[str, str] = {
 FEEDBACK = {"reject": "rejected", "keep": "kept", "like": "liked", "restore": "restored"}
 COSTLY = ("enrich", "search", "new_session", "start_over")
 """Commands that spend, delete or open something. Of several in a message, the last one here counts."""
-_ABOUT_CANDIDATES = (*FEEDBACK, "enrich", "explain", "tell", "show", "filter")
+ABOUT_CANDIDATES = (*FEEDBACK, "enrich", "explain", "tell", "show", "filter")
 SET = "i meant?|we mean|make it|change (?:it )?to|only|just|instead|ich meinte?|wir meinen|nur|stattdessen|quis dizer|queria dizer|é|só|apenas"
 ADD = "add|include|also|plus|nimm|ergänze?|füge?|auch|dazu|adicion\\w*|acrescent\\w*|inclu\\w*|põe|também"
 # fmt: on
@@ -52,7 +52,7 @@ BESIDE = word_set(
     "and und e or the die der das den dem a o os as number no nr nummer número numero candidate candidates kandidat kandidaten candidato candidata"
     " company companies firma empresa ab an aus weg raus zu out to from off list liste lista my me mir also auch também now jetzt agora only just nur"
     " só apenas ones one is it # nº first top best ersten primeiras primeiros melhores here hier aqui continue weiter continua continuar search suche"
-    " busca discovery profile profil perfil again enrichment same session run start begin everything all alle alles todos todas tudo them for with"
+    " busca discovery profile profil perfil again enrichment same session run start begin open öffne abre abrir everything all alle alles todos todas tudo them for with"
     " please bitte por favor ändern change mudar alterar pode podes because weil denn porque pois"
 )
 # fmt: on
@@ -73,11 +73,6 @@ def without(name: str, text: str) -> str:
     """Return a text without the words for a command."""
     found = _EVIDENCE.get(name)
     return found.sub(" ", text) if found is not None else text
-
-
-def takes_candidates(name: str) -> bool:
-    """Return whether a command is about candidates."""
-    return name in _ABOUT_CANDIDATES
 
 
 def leading(text: str) -> list[tuple[str, str]]:

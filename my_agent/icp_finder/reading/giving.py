@@ -2,35 +2,29 @@
 
 from dataclasses import replace
 
-from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder import prompts, reports, values
 from my_agent.icp_finder.model import SIZES
-from my_agent.icp_finder.places import in_english
 from my_agent.icp_finder.reading import evidence
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.ordering import is_sure
 from my_agent.icp_finder.reading.turn import Turn
-from my_agent.icp_finder.sites import domain
 from my_agent.understanding import acts as of
-from my_agent.understanding import names
+from my_agent.understanding import meaning, names
+from my_agent.understanding.places import in_english
+from my_agent.web.sites import domain
 
 Giving = of.Correct | of.Include | of.Answer
 _SITES = ("website", "customers", "companies")
 # Readers write fields in the singular, too.
-_SAME = {
-    "industry": "industries",
-    "size": "sizes",
-    "region": "regions",
-    "keyword": "keywords",
-    "company": "companies",
-    "exclusion": "exclusions",
-}
+_PLURAL = {"industry": "industries", "company": "companies", "size": "sizes", "region": "regions"}
+_PLURAL |= {"keyword": "keywords", "exclusion": "exclusions"}
 _ROLES = {"website": "ours", "customers": "customer", "companies": "candidate"}
 
 
 def give(turn: Turn, act: Giving) -> None:
     """Add or replace values, as far as the message names them and does not deny them."""
     name = act.what if isinstance(act, of.Include) else act.field
-    name = _SAME.get(name, name)
+    name = _PLURAL.get(name, name)
     old = list(act.instead_of) if isinstance(act, of.Correct) else []
     span = turn.span(act)
     if isinstance(act, of.Correct) and name == "customers" and not act.value and old:
@@ -57,29 +51,24 @@ def _give_values(turn: Turn, act: Giving, name: str, old: list[str], given: list
     new = values.clean(name, [each for each in given if evidence.says(name, each, where)])
     if name == "regions":
         new = values.clean(name, map(in_english, new))
-    empties = evidence.means_any(act.quote) or evidence.takes_away(turn.message, turn.span(act))
-    wants_any = not act.value and not old and empties
-    if not new and not wants_any:
+    empties = meaning.means_any(act.quote) or meaning.takes_away(turn.message, turn.span(act))
+    if not new and (act.value or old or not empties):
         turn.drop(act)
         return
     stored = turn.values(name)
     gone = [each for each in stored if any(_names(name, one, each) for one in old)]
-    is_correction = isinstance(act, of.Correct)
+    replaces = isinstance(act, of.Correct) and (not old or name == "sizes")
     if gone:
+        # The new values stand where the old ones did.
         at = stored.index(gone[0])
-        after = [
-            each for each in [*stored[:at], *new, *stored[at:]] if each not in gone or each in new
-        ]
-    elif name == turn.situation.asked or (is_correction and (not old or name == "sizes")):
-        after = new
+        every = [*stored[:at], *new, *stored[at:]]
+        after = [each for each in every if each not in gone or each in new]
     else:
-        after = [*stored, *new]
+        after = new if replaces or name == turn.situation.asked else [*stored, *new]
     if name == "industries":
         _wanted_again(turn, new)
-    is_size = name == "sizes"
-    turn.heard["icp"][name] = (
-        [each for each in SIZES if each in after] if is_size else values.clean(name, after)
-    )
+    in_order = [each for each in SIZES if each in after]
+    turn.heard["icp"][name] = in_order if name == "sizes" else values.clean(name, after)
 
 
 def _wanted_again(turn: Turn, new: list[str]) -> None:
@@ -91,35 +80,32 @@ def _wanted_again(turn: Turn, new: list[str]) -> None:
 
 
 def _names(name: str, said: str, stored: str) -> bool:
-    return (
-        stored in values.clean("sizes", [said]) if name == "sizes" else values.is_same(said, stored)
-    )
+    if name == "sizes":
+        return stored in values.clean("sizes", [said])
+    return values.is_same(said, stored)
 
 
 def exclude(turn: Turn, act: of.Exclude) -> None:
     """Take values out of the profile; what it does not have is kept away from now on."""
-    what = _SAME.get(act.what, act.what)
+    what = _PLURAL.get(act.what, act.what)
     if what == "exclusions":
         _wanted_again(turn, [each for each in act.value if evidence.says(what, each, turn.message)])
-    elif not evidence.takes_away(turn.message, turn.span(act)):
+    elif not meaning.takes_away(turn.message, turn.span(act)):
         turn.drop(act)
     elif what in _SITES:
         _exclude_companies(turn, act)
     else:
         said = [each for each in act.value if evidence.says(what, each, act.quote)]
-        _offer_stored(turn, [each for each in act.value if each not in said])
+        stored = [each for name in values.FIELDS for each in turn.values(name)]
+        unsaid = [each for each in stored if each in act.value and each not in said]
+        if unsaid:
+            # The words may mean stored values, as `bebidas` does `Beverages`.
+            turn.heard["orders"].append(order("exclude", unsaid, sure=False))
         left = [each for each in said if not _taken_out(turn, what, each)]
         # A size that is not there needs no exclusion.
         _keep_away(turn, [] if what == "sizes" else left)
         if not said and not turn.heard["orders"]:
             turn.drop(act)
-
-
-def _offer_stored(turn: Turn, unsaid: list[str]) -> None:
-    """Offer to take out stored values that the words may mean, such as `Beverages` for `bebidas`."""
-    stored = [each for name in values.FIELDS for each in turn.values(name)]
-    if found := [each for each in stored if each in unsaid]:
-        turn.heard["orders"].append(order("exclude", found, sure=False))
 
 
 def _taken_out(turn: Turn, what: str, value: str) -> bool:
@@ -128,12 +114,10 @@ def _taken_out(turn: Turn, what: str, value: str) -> bool:
     for name in sorted(wanted, key=lambda each: each != what):
         stored = turn.values(name)
         # `Snack food manufacturing` means that and not `Food manufacturing`, if both are there.
-        exact = [each for each in stored if names.fold(each) == names.fold(value)]
-        kept = [each for each in stored if each not in exact]
-        if not exact:
-            kept = [each for each in stored if not _names(name, value, each)]
-        if len(kept) < len(stored):
-            turn.heard["icp"][name] = kept
+        gone = [each for each in stored if names.fold(each) == names.fold(value)]
+        gone = gone or [each for each in stored if _names(name, value, each)]
+        if gone:
+            turn.heard["icp"][name] = [each for each in stored if each not in gone]
             return True
     return False
 
@@ -170,23 +154,20 @@ def _customers(turn: Turn, said: list[str]) -> list[str]:
 
 
 def _give_sites(turn: Turn, act: Giving, name: str, old: list[str], given: list[str]) -> None:
-    found = [site for each in given for site in evidence.sites_in(each, act.quote)]
+    spelled = {each: evidence.sites_in(each, act.quote) for each in given}
+    found = [site for each in given for site in spelled[each]]
     asking, heard = turn.situation.asking, turn.heard
     website = str(asking["details"].get("website")) if asking and turn.asks("domain") else ""
     if website and evidence.is_role(name, act.quote):
         found = [website] if {_domain(each) for each in given} <= {domain(website)} else found
-    bare = [
-        each
-        for each in given
-        if "." not in each
-        and not evidence.sites_in(each, act.quote)
-        and evidence.says(name, each, act.quote)
-    ]
+    bare = [each for each in given if "." not in each and not spelled[each]]
+    bare = [each for each in bare if evidence.says(name, each, act.quote)]
     if bare and name in _SITES:
-        heard["notes"].append(prompts.needs_websites(bare))
-    if not found:
-        if not bare:
-            turn.drop(act)
+        heard["notes"].append(prompts.NEEDS_WEBSITES.format(reports.listed(bare[:8])))
+    if not found and not bare:
+        turn.drop(act)
+    elif not found:
+        return
     elif found == [website] and name in _ROLES:
         turn.choice = _ROLES[name]
     elif name == "website" and not evidence.is_elsewhere(turn.message, turn.span(act)):

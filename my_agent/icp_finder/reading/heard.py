@@ -5,55 +5,34 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from my_agent.icp_finder import sites, values
+from my_agent.icp_finder import values
+from my_agent.web import sites
 
 
 class Order(TypedDict):
-    """Something to do or to answer.
+    """Something to do or to answer."""
 
-    Attributes:
-        name: a command of `commands.COMMANDS`, or `ask`, `dispute`, `talk`, `candidate`.
-        keys: the candidates that it is about; None: no candidate was named, or all.
-        words: a reason, a filter, or what a question is about.
-        sure: whether the person's own words ask for it; otherwise a button does.
-        names: names of the candidates, to ask about them.
-    """
-
-    name: str
-    keys: list[str] | None
-    words: str
-    sure: bool
-    names: NotRequired[list[str]]
+    name: str  # a command of `commands.COMMANDS`, or `ask`, `dispute`, `talk`, `candidate`
+    keys: list[str] | None  # the candidates that it is about; None: no candidate was named, or all
+    words: str  # a reason, a filter, or what a question is about
+    sure: bool  # whether the person's own words ask for it; otherwise a button does
+    names: NotRequired[list[str]]  # names of the candidates, to ask about them
 
 
 class Heard(TypedDict):
-    """What a message says.
+    """What a message says."""
 
-    Attributes:
-        website: the website that it calls the company's own.
-        customers: websites of customers that it adds.
-        without: domains of customers that it takes out.
-        icp: the changed fields of the profile, whole; an empty list means any.
-        orders: what it asks for and costs nothing.
-        wish: what it asks for and costs, deletes or opens something.
-        stray: a website whose role is unknown.
-        enough: whether it says that there are no more customers.
-        notes: sentences about what could not be applied.
-        unheard: words that no act explains.
-        by: who read it.
-    """
-
-    website: str | None
-    customers: list[str]
-    without: list[str]
-    icp: dict[str, list[str]]
-    orders: list[Order]
-    wish: Order | None
-    stray: str | None
-    enough: bool
-    notes: list[str]
-    unheard: list[str]
-    by: Literal["press", "code", "model"]
+    website: str | None  # the website that it calls the company's own
+    customers: list[str]  # websites of customers that it adds
+    without: list[str]  # domains of customers that it takes out
+    icp: dict[str, list[str]]  # the changed fields of the profile, whole; an empty list means any
+    orders: list[Order]  # what it asks for and costs nothing
+    wish: Order | None  # what it asks for and costs, deletes or opens something
+    stray: str | None  # a website whose role is unknown
+    enough: bool  # whether it says that there are no more customers
+    notes: list[str]  # sentences about what could not be applied
+    unheard: list[str]  # words that no act explains
+    by: Literal["press", "code", "model"]  # who read it
 
 
 def nothing() -> Heard:
@@ -80,13 +59,8 @@ def order(name: str, keys: list[str] | None = None, words: str = "", *, sure: bo
 
 def has_data(heard: Heard) -> bool:
     """Return whether a message gives or changes data of the company."""
-    return bool(
-        heard["website"]
-        or heard["customers"]
-        or heard["without"]
-        or heard["icp"]
-        or heard["enough"]
-    )
+    named = heard["website"] or heard["customers"] or heard["without"]
+    return bool(named or heard["icp"] or heard["enough"])
 
 
 def combined(first: Heard, then: Heard) -> Heard:

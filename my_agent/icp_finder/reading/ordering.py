@@ -3,53 +3,52 @@
 import re
 from collections.abc import Sequence
 
-from my_agent.icp_finder.reading import commands, evidence
+from rapidfuzz import fuzz
+
+from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.questions import REFUSED
 from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
-from my_agent.understanding import names, quotes, words
+from my_agent.understanding import meaning, names, quotes, words
 
 # Characters behind a word of exception in which candidates are looked for.
 _REST = 2_000
 # Stands before a reason.
-_BECAUSE = re.compile(
-    r"(?:\b(?:because|since|weil|denn|porque|pois|já que)\b|\()[\s,:(-]{0,8}$", re.IGNORECASE
-)
+_BECAUSE = re.compile(rf"(?:\b(?:{words.BECAUSE})\b|\()[\s,:(-]{{0,8}}$", re.IGNORECASE)
 
 
 def command(turn: Turn, act: of.Command) -> None:
     """Add what a command asks for."""
-    if act.name not in commands.COMMANDS:
+    name, heard, asking = act.name, turn.heard, turn.situation.asking
+    if name not in commands.COMMANDS:
         turn.drop(act)
         return
     keys, is_said = _keys(turn, act)
     if is_said is None:
         return
-    sure = is_said and is_sure(turn, act, act.name, keys or []) and _says_how_many(turn, act)
-    made = order(act.name, keys, act.reason or "", sure=sure)
-    asking, wish = turn.situation.asking, turn.heard["wish"]
-    if act.name in ("undo", "stop") and asking is not None and sure:
+    sure = is_said and is_sure(turn, act, name, keys or []) and _says_how_many(turn, act)
+    if name in ("undo", "stop") and asking is not None and sure:
         # What waits has not been done: to refuse it is to stop it, or to take it back.
-        if act.name == "stop" or turn.asks("context_change"):
+        is_change, is_stop = turn.asks("context_change"), name == "stop"
+        if is_stop or is_change:
             turn.choice = REFUSED[asking["kind"]]
-        if turn.asks("context_change") or (act.name == "stop" and not turn.situation.running):
+        if is_change or (is_stop and not turn.situation.running):
             return
-    if act.name in commands.COSTLY:
-        rank = commands.COSTLY.index
-        if wish is None or rank(act.name) > rank(wish["name"]):
-            turn.heard["wish"] = made
-    elif act.name in ("undo", "stop") or (act.name in commands.FEEDBACK and keys):
-        turn.heard["orders"].append(made)
-    else:
-        turn.heard["orders"].append({**made, "sure": True})
+    if name in commands.COSTLY:
+        rank, wish = commands.COSTLY.index, heard["wish"]
+        if wish is None or rank(name) > rank(wish["name"]):
+            heard["wish"] = order(name, keys, act.reason or "", sure=sure)
+        return
+    does = name in ("undo", "stop") or (name in commands.FEEDBACK and keys)
+    heard["orders"].append(order(name, keys, act.reason or "", sure=sure or not does))
 
 
 def _says_how_many(turn: Turn, act: of.Command) -> bool:
     """Return whether a command about all says so: `enrich 1-3` is not about all, `reject` about none."""
     if isinstance(act.targets, list) or act.name not in (*commands.FEEDBACK, "enrich"):
         return True
-    if act.name != "enrich" and not evidence.says_all(act.quote):
+    if act.name != "enrich" and not meaning.says_all(act.quote):
         return False
     listed = [each.name for each in turn.situation.listed]
     return bool(act.exceptions) or not names.numbers(act.quote, listed)
@@ -60,7 +59,7 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
     is_said = True
     shown = [each.key for each in turn.situation.listed if each.number]
     # `enrich` and `yes` are about the best, or those of the question.
-    means_all = act.name != "enrich" or bool(act.exceptions) or evidence.says_all(act.quote)
+    means_all = act.name != "enrich" or bool(act.exceptions) or meaning.says_all(act.quote)
     aimed: list[str] | None = shown if act.targets == "all" and means_all else None
     if isinstance(act.targets, list) and act.targets:
         found = names.resolve(act.targets, act.quote, turn.situation.listed)
@@ -93,21 +92,54 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
     if not (commands.is_evidence(name, act.quote) or agrees):
         return False
     items = [each for each in turn.situation.listed if each.key in keys]
-    exceptions = list(act.exceptions or []) if isinstance(act, of.Command) else []
-    is_costly = name in commands.COSTLY
-    return evidence.is_sure(
-        name,
-        turn.message,
-        # What costs is judged by the whole message: one sentence may take back another.
-        None if is_costly else turn.span(act),
-        known=[
-            *(each.name for each in items),
-            *(each.domain for each in items),
-            *map(str, exceptions),
-        ],
-        has_exceptions=bool(exceptions),
-        explained=[*_reason(turn, act), *explained(turn, act, only_plain=is_costly)],
-        language=turn.language,
+    exceptions = [str(each) for each in getattr(act, "exceptions", None) or []]
+    known = [text for each in items for text in (each.name, each.domain)] + exceptions
+    whole = name in commands.COSTLY
+    return asks(turn, act, name, known=known, has_exceptions=bool(exceptions), whole=whole)
+
+
+def asks(
+    turn: Turn,
+    act: of.Act,
+    name: str,
+    *,
+    known: Sequence[str] = (),
+    has_exceptions: bool = False,
+    whole: bool = True,
+) -> bool:
+    """Return whether every word of a message, or of an act's sentence, asks for a command, or agrees to it.
+
+    Doubt, condition, report, negation, a question, and any word that means something else make it
+    unsure: then a button asks. What other acts explain, or a reason, does not count.
+
+    Args:
+        turn: the message.
+        act: the act.
+        name: the command.
+        known: names of the candidates that it is about.
+        has_exceptions: whether the act leaves something out; then words of exception are its own.
+        whole: whether the whole message counts, as for all that costs: one sentence may take back another.
+    """
+    explained = [*_reason(turn, act), *_explained(turn, act, only_plain=whole)]
+    message = quotes.blanked(turn.message, explained)
+    text = message if whole else quotes.sentence(turn.span(act), message)
+    # What costs does not depend on the language that a reader claims.
+    rest = meaning.ordered(text, "" if whole else turn.language, has_exceptions=has_exceptions)
+    named = {word for each in known for word in names.fold(each).split()}
+    return rest is not None and all(
+        _is_known(word, named) for word in words.tokens(commands.without(name, rest))
+    )
+
+
+def _is_known(word: str, named: set[str]) -> bool:
+    known = word in words.YES or word in commands.BESIDE or words.is_filler(word)
+    return (
+        known
+        or names.is_number(word)
+        or all(
+            any(each == own or fuzz.ratio(each, own) >= names.ALIKE for own in named)
+            for each in names.fold(word).split()
+        )
     )
 
 
@@ -124,7 +156,7 @@ def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
         return []
     if lead := _BECAUSE.search(turn.message[: found[0]]):
         return [(lead.start(), found[1])]
-    return [found] if evidence.is_plain(act.reason) else []
+    return [found] if meaning.is_plain(act.reason) else []
 
 
 def _left_out(turn: Turn, act: of.Command) -> list[str]:
@@ -136,7 +168,7 @@ def _left_out(turn: Turn, act: of.Command) -> list[str]:
     return names.named_in(rest, turn.situation.listed)
 
 
-def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
+def _explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]:
     """Return the quotes of other commands that contain their own evidence and cost nothing.
 
     A quote with a word of negation or doubt may be about what the judged words ask for.
@@ -154,5 +186,5 @@ def explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span]
         and (span[1] <= own[0] or own[1] <= span[0])
         and act.name not in commands.COSTLY
         and commands.is_evidence(act.name, act.quote)
-        and (not only_plain or evidence.is_plain(act.quote))
+        and (not only_plain or meaning.is_plain(act.quote))
     ]

@@ -15,27 +15,17 @@ HIDDEN = "rejected"
 
 @dataclass(frozen=True)
 class Situation:
-    """What a message is read against.
+    """What a message is read against."""
 
-    Attributes:
-        asking: the question that waits for a choice.
-        asked: what was asked for last, if it is not a choice: `website`, `customers`, `industries` or `icp`.
-        website: domain of the company; empty while it is unknown.
-        customers: domains of its customers.
-        icp: the profile, with the changes that wait for an answer.
-        listed: the candidates that can be named; those that were shown have numbers.
-        confirmed: whether company and profile are confirmed.
-        running: whether candidates are being enriched in the background.
-    """
-
-    asking: Question | None = None
+    asking: Question | None = None  # the question that waits for a choice
+    # What was asked for last, if it is not a choice: `website`, `customers`, `industries` or `icp`.
     asked: str | None = None
-    website: str = ""
-    customers: Sequence[str] = ()
-    icp: Icp | None = None
-    listed: Sequence[Listed] = ()
-    confirmed: bool = False
-    running: bool = False
+    website: str = ""  # domain of the company; empty while it is unknown
+    customers: Sequence[str] = ()  # domains of its customers
+    icp: Icp | None = None  # the profile, with the changes that wait for an answer
+    listed: Sequence[Listed] = ()  # the candidates that can be named; those shown have numbers
+    confirmed: bool = False  # whether company and profile are confirmed
+    running: bool = False  # whether candidates are being enriched in the background
 
     @property
     def open_question(self) -> str:

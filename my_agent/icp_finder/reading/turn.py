@@ -7,31 +7,22 @@ from my_agent.icp_finder.reading.heard import Heard
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.understanding import acts as of
 from my_agent.understanding import names, quotes
+from my_agent.web.websites import readable
 
 
 @dataclass
 class Turn:
-    """A message while its acts are applied.
+    """A message while its acts are applied."""
 
-    Attributes:
-        situation: what it is read against.
-        message: the message.
-        heard: what it says so far.
-        language: code of its language; empty if it is not known.
-        placed: the acts that count, with the places of their quotes.
-        dropped: quotes of acts that do not count.
-        choice: the option of the waiting question that it chooses.
-        unsure: whether it agreed in words that are not sure.
-    """
-
-    situation: Situation
-    message: str
-    heard: Heard
-    language: str = ""
+    situation: Situation  # what it is read against
+    message: str  # the message
+    heard: Heard  # what it says so far
+    language: str = ""  # code of its language; empty if it is not known
+    # The acts that count, with the places of their quotes.
     placed: list[tuple[of.Act, quotes.Span]] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
-    choice: str | None = None
-    unsure: bool = False
+    dropped: list[str] = field(default_factory=list)  # quotes of acts that do not count
+    choice: str | None = None  # the option of the waiting question that it chooses
+    unsure: bool = False  # whether it agreed in words that are not sure
 
     def values(self, name: str) -> list[str]:
         """Return a field of the profile, with the changes so far."""
@@ -56,8 +47,8 @@ class Turn:
     def note(self, found: names.Resolved) -> None:
         """Tell which targets name nothing, or several items."""
         heard, count = self.heard, sum(each.number > 0 for each in self.situation.listed)
-        heard["notes"] += [
-            prompts.numbers_unknown(count) if each.isdigit() else prompts.not_listed(each)
-            for each in found.unknown
-        ]
-        heard["notes"] += [prompts.which(said, meant) for said, meant in found.unclear.items()]
+        for each in found.unknown:
+            text = prompts.NUMBERS_UNKNOWN.format(count) if each.isdigit() else ""
+            heard["notes"].append(text or prompts.NOT_LISTED.format(readable(each)))
+        for said, meant in found.unclear.items():
+            heard["notes"].append(prompts.WHICH.format(said, " or ".join(meant[:5])))

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from my_agent.icp_finder.model import Snapshot
 from my_agent.icp_finder.records.diffs import basis, changed
+from my_agent.icp_finder.reports import listed
 from my_agent.icp_finder.settings import IcpSettings
 
 
@@ -34,17 +35,18 @@ class Signals:
 
 def decide(signals: Signals) -> Decisions:
     """Return the decision; every combination of signals has one."""
+    uses, reruns = False, False
     if not signals.profile_exists:
-        return _no_action("nothing is known of this company yet")
-    if not signals.icp_confirmed:
-        return _no_action("the ideal customer profile is not confirmed yet")
-    reasons = _reasons_to_search(signals)
-    if reasons:
-        return {"use_cached": False, "rerun_icp": True, "reason": _listed(reasons)}
-    reason = "the candidates are recent and nothing has changed since"
-    if signals.changed_elsewhere:
-        reason = f"another session has changed the {_listed(list(signals.changed_elsewhere))} and searched"
-    return {"use_cached": True, "rerun_icp": False, "reason": reason}
+        reason = "nothing is known of this company yet"
+    elif not signals.icp_confirmed:
+        reason = "the ideal customer profile is not confirmed yet"
+    elif reasons := _reasons_to_search(signals):
+        reruns, reason = True, listed(reasons)
+    elif elsewhere := signals.changed_elsewhere:
+        uses, reason = True, f"another session has changed the {listed(elsewhere)} and searched"
+    else:
+        uses, reason = True, "the candidates are recent and nothing has changed since"
+    return {"use_cached": uses, "rerun_icp": reruns, "reason": reason}
 
 
 def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, at: datetime) -> Signals:
@@ -52,38 +54,29 @@ def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, at: datet
     profile, rule, discovery = snapshot.profile, snapshot.rule, snapshot.discovery
     if profile is None:
         return Signals()
-    is_stale = discovery is not None and is_older(
-        discovery.at, at, settings.discovery_staleness_days
-    )
+    days = settings.discovery_staleness_days
+    is_stale = discovery is not None and is_older(discovery.at, at, days)
+    named = (rule and rule.name, discovery and discovery.rule_name)
+    changes: tuple[str, ...] = ()
+    if discovery is not None and rule is not None:
+        changes = changed(discovery.basis, basis(profile.company, rule.icp))
     return Signals(
         profile_exists=True,
         icp_confirmed=profile.confirmed and rule is not None and rule.confirmed,
         profile_stale=is_older(profile.updated_at, at, settings.profile_staleness_days),
         discovery_stale=is_stale,
-        rule_drift=any(
-            each != rule_name
-            for each in (rule and rule.name, discovery and discovery.rule_name)
-            if each is not None
-        ),
-        changes=(
-            changed(discovery.basis, basis(profile.company, rule.icp))
-            if discovery is not None and rule is not None
-            else ()
-        ),
+        rule_drift=any(each not in (None, rule_name) for each in named),
+        changes=changes,
         recent_candidates=discovery is not None and discovery.candidates > 0 and not is_stale,
     )
-
-
-def _no_action(reason: str) -> Decisions:
-    return {"use_cached": False, "rerun_icp": False, "reason": reason}
 
 
 def _reasons_to_search(signals: Signals) -> list[str]:
     """Return the reasons against the stored candidates."""
     reasons = []
     if signals.changes:
-        are = "has" if len(signals.changes) == 1 and signals.changes[0] == "website" else "have"
-        reasons.append(f"the {_listed(list(signals.changes))} {are} changed since the last search")
+        are = "has" if signals.changes == ("website",) else "have"
+        reasons.append(f"the {listed(signals.changes)} {are} changed since the last search")
     if signals.rule_drift:
         reasons.append("a different rule is in force")
     if signals.discovery_stale:
@@ -93,10 +86,6 @@ def _reasons_to_search(signals: Signals) -> list[str]:
     if not reasons and not signals.recent_candidates:
         reasons.append("there are no candidates yet")
     return reasons
-
-
-def _listed(words: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def is_older(then: datetime, at: datetime, days: float) -> bool:

@@ -1,5 +1,8 @@
 """Diffs: compare what a discovery was based on with what is asked now. Pure functions."""
 
+from collections.abc import Mapping
+from typing import Any, cast
+
 from my_agent.icp_finder.model import Basis, Company, Icp
 from my_agent.threads.payloads import payload_hash
 
@@ -12,15 +15,11 @@ def basis(company: Company, icp: Icp) -> Basis:
 
     Order, case and duplicates in lists are ignored, and so are different spellings of a website.
     """
-    wanted: Icp = {
-        "industries": _set(icp["industries"]),
-        "sizes": _set(icp["sizes"]),
-        "regions": _set(icp["regions"]),
-        "keywords": _set(icp["keywords"]),
-    }
-    if exclusions := _set(icp.get("exclusions", [])):
-        # Only then, so that the hash of a profile without any stays.
-        wanted["exclusions"] = exclusions
+    given = cast("Mapping[str, list[str]]", icp)
+    wanted: Any = {name: _set(given.get(name, [])) for name in PARTS[2:]}
+    if not wanted["exclusions"]:
+        # So that the hash of a profile without any is that of before there were exclusions.
+        del wanted["exclusions"]
     return {
         "website": company["site"]["domain"],
         "customers": sorted({site["domain"] for site in company["customers"]}),
@@ -40,12 +39,7 @@ def changed(old: Basis, new: Basis) -> tuple[str, ...]:
 
 
 def _parts(of: Basis) -> dict[str, object]:
-    return {
-        "website": of["website"],
-        "customers": of["customers"],
-        "exclusions": [],
-        **of["icp"],
-    }
+    return {"exclusions": [], **of, **of["icp"]}
 
 
 def _set(words: list[str]) -> list[str]:

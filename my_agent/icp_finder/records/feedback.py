@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import delete, select
 
+from my_agent.companies.texts import words
 from my_agent.icp_finder.model import Scored
-from my_agent.icp_finder.records.statements import run, upsert
 from my_agent.icp_finder.records.store import now
 from my_agent.icp_finder.records.tables import feedback
-from my_agent.icp_finder.texts import words
+from my_agent.tables import rows, run, upsert
 
 Verdict = Literal["rejected", "kept", "liked"]
 
@@ -44,34 +44,23 @@ class Feedback:
 async def feedback_of(tenant_id: str, rule_name: str) -> dict[str, Feedback]:
     """Return the feedback under a rule, by the key of the candidate (`uen:...`, `domain:...`)."""
     ask = select(feedback).filter_by(tenant_id=tenant_id, rule_name=rule_name)
-
-    def work(connection: Connection) -> dict[str, Feedback]:
-        return {
-            row.key: Feedback(row.verdict, row.name, row.reason, row.about, row.updated_at)
-            for row in connection.execute(ask)
-        }
-
-    return await run(work, tenant_id)
+    return {
+        row.key: Feedback(row.verdict, row.name, row.reason, row.about, row.updated_at)
+        for row in await rows(ask, tenant_id)
+    }
 
 
 async def save(
     tenant_id: str, rule_name: str, verdict: Verdict, of: Sequence[Scored], reason: str = ""
 ) -> None:
     """Store feedback on candidates, with its reason. It replaces earlier feedback on them."""
-    rows = [
-        {
-            "tenant_id": tenant_id,
-            "rule_name": rule_name,
-            "key": each.candidate.key,
-            "verdict": verdict,
-            "name": each.candidate.name,
-            "reason": reason[:MAX_REASON],
-            "about": each.candidate.text,
-            "updated_at": now(),
-        }
-        for each in of
+    said = {"verdict": verdict, "reason": reason[:MAX_REASON], "updated_at": now()}
+    new = [
+        {**said, "tenant_id": tenant_id, "rule_name": rule_name, "key": each.key}
+        | {"name": each.name, "about": each.text}
+        for each in (scored.candidate for scored in of)
     ]
-    await run(lambda to: upsert(to, feedback, rows), tenant_id, write=True)
+    await run(lambda to: upsert(to, feedback, new), tenant_id, write=True)
 
 
 async def forget(tenant_id: str, rule_name: str, keys: Sequence[str]) -> None:

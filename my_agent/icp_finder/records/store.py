@@ -5,22 +5,11 @@ to the hash of the ICP that they were found for.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    and_,
-    delete,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Row, Select, and_, delete, func, select, update
 
 from my_agent.icp_finder.model import (
     Basis,
@@ -40,7 +29,6 @@ from my_agent.icp_finder.model import (
     Sources,
     Version,
 )
-from my_agent.icp_finder.records.statements import run, upsert
 from my_agent.icp_finder.records.tables import (
     candidates,
     discoveries,
@@ -49,6 +37,7 @@ from my_agent.icp_finder.records.tables import (
     rules,
     scores,
 )
+from my_agent.tables import rows, run, upsert
 from threadhold.tables import lock
 
 T = TypeVar("T")
@@ -59,8 +48,6 @@ VERSIONS = 20
 CLEARLY = 0.05
 # Answers of web and register that name all companies that they know.
 _ANSWERED = ("found", "nothing", "empty", "no_codes", "elsewhere")
-
-
 # Columns of a candidate that a search which finds it again leaves as they are.
 _STAYS = ("details", "found_at", "enriched_at", "tried_at")
 
@@ -86,37 +73,32 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
             rule has the discoveries made for it, and no others.
     """
 
+    def last(connection: Connection, of: Select[Any], *order: Any) -> Row[Any] | None:
+        found = of.filter_by(tenant_id=tenant_id).order_by(*order).limit(1)
+        return connection.execute(found).first()
+
     def work(connection: Connection) -> Snapshot:
-        of_tenant = select(profiles).filter_by(tenant_id=tenant_id)
-        if domain is None:
-            of_tenant = of_tenant.order_by(profiles.c.updated_at.desc()).limit(1)
-        else:
-            of_tenant = of_tenant.filter_by(domain=domain)
-        profile = connection.execute(of_tenant).first()
+        named = {} if domain is None else {"domain": domain}
+        profile = last(
+            connection, select(profiles).filter_by(**named), profiles.c.updated_at.desc()
+        )
         about = domain or (profile.domain if profile else None)
         if about is None:
             return Snapshot()
-        rule = connection.execute(
-            select(rules)
-            .filter_by(tenant_id=tenant_id, domain=about)
-            .order_by((rules.c.name == rule_name).desc(), rules.c.updated_at.desc())
-            .limit(1)
-        ).first()
-        of_company = select(discoveries).filter_by(tenant_id=tenant_id, domain=about)
-        of_rule = discoveries.c.rule_name == rule_name
-        if rule is not None and rule.name == rule_name:
-            of_company = of_company.where(of_rule)
-        latest = (of_rule.desc(), discoveries.c.discovered_at.desc())
-        found = connection.execute(of_company.order_by(*latest).limit(1)).first()
+        wanted = (rules.c.name == rule_name).desc()
+        of_company = select(rules).filter_by(domain=about)
+        rule = last(connection, of_company, wanted, rules.c.updated_at.desc())
+        of_rule = {"rule_name": rule_name} if rule is not None and rule.name == rule_name else {}
+        searches = select(discoveries).filter_by(domain=about, **of_rule)
+        wanted = (discoveries.c.rule_name == rule_name).desc()
+        found = last(connection, searches, wanted, discoveries.c.discovered_at.desc())
         discovery = None
         if found is not None:
             of = DiscoveryKey(tenant_id, found.rule_name, found.icp_hash)
             count = connection.execute(_count(of)).scalar_one()
             discovery = Discovery(found.rule_name, found.basis, count, found.discovered_at)
         return Snapshot(
-            None if profile is None else _built(Profile, profile),
-            None if rule is None else _built(Rule, rule),
-            discovery,
+            profile and _built(Profile, profile), rule and _built(Rule, rule), discovery
         )
 
     return await run(work, tenant_id)
@@ -198,40 +180,23 @@ async def save_discovery(
         row = {"domain": basis["website"], "basis": basis, "discovered_at": at, "version": number}
         upsert(connection, discoveries, [{**of._asdict(), **row}])
         version = Version(number, sources, after, changes, timestamp)
-        _add_version(connection, of, version)
+        kept = {"sources": sources, "candidates": after, "changes": changes}
+        at_once = {"version": number, "discovered_at": timestamp}
+        upsert(connection, discovery_versions, [{**of._asdict(), **kept, **at_once}])
+        old = discovery_versions.c.version <= number - VERSIONS
+        connection.execute(delete(discovery_versions).filter_by(**of._asdict()).where(old))
         return version
 
     return await run(work, tenant_id, write=True)
 
 
-def _add_version(connection: Connection, of: DiscoveryKey, version: Version) -> None:
-    """Store a version, and delete the oldest one if there are too many."""
-    row = {
-        **of._asdict(),
-        "version": version.number,
-        "sources": version.sources,
-        "candidates": version.candidates,
-        "changes": version.changes,
-        "discovered_at": version.at,
-    }
-    upsert(connection, discovery_versions, [row])
-    old = discovery_versions.c.version <= version.number - VERSIONS
-    connection.execute(delete(discovery_versions).filter_by(**of._asdict()).where(old))
-
-
 async def versions(tenant_id: str, rule_name: str, icp_hash: str) -> list[Version]:
     """Return the stored versions of a discovery, the current one first."""
     of = DiscoveryKey(tenant_id, rule_name, icp_hash)
-    newest = discovery_versions.c.version.desc()
-    ask = select(discovery_versions).filter_by(**of._asdict()).order_by(newest)
-
-    def work(connection: Connection) -> list[Version]:
-        return [
-            Version(row.version, row.sources, row.candidates, row.changes, row.discovered_at)
-            for row in connection.execute(ask)
-        ]
-
-    return await run(work, tenant_id)
+    number, at = discovery_versions.c.version, discovery_versions.c.discovered_at
+    ask = select(discovery_versions, number.label("number"), at.label("at"))
+    found = await rows(ask.filter_by(**of._asdict()).order_by(number.desc()), tenant_id)
+    return [_built(Version, row) for row in found]
 
 
 def compared(before: Sequence[Line], after: Sequence[Line]) -> Changes:
@@ -251,9 +216,8 @@ def compared(before: Sequence[Line], after: Sequence[Line]) -> Changes:
 def asked_for(connection: Connection, of: DiscoveryKey) -> tuple[Company, Icp] | None:
     """Return the company and ICP of a discovery; None if they are not stored any more."""
     same = [profiles.c[name] == discoveries.c[name] for name in ("tenant_id", "domain")]
-    ask = select(discoveries.c.basis, profiles.c.company).where(
-        *same, *_has(discoveries, of._asdict())
-    )
+    of_discovery = select(discoveries.c.basis).filter_by(**of._asdict())
+    ask = of_discovery.join(profiles, and_(*same)).add_columns(profiles.c.company)
     found = connection.execute(ask).first()
     return found and (found.company, found.basis["icp"])
 
@@ -269,11 +233,7 @@ async def known_details(tenant_id: str, keys: Sequence[str]) -> dict[str, Mappin
     filters = (candidates.c.tenant_id == tenant_id, candidates.c.key.in_(keys))
     # The newest comes last and wins.
     ask = select(candidates).where(*filters).order_by(candidates.c.tried_at)
-
-    def work(connection: Connection) -> dict[str, Mapping[str, Any]]:
-        return {row.key: row.details for row in connection.execute(ask) if row.details}
-
-    return await run(work, tenant_id)
+    return {row.key: row.details for row in await rows(ask, tenant_id) if row.details}
 
 
 async def add_candidates(
@@ -289,30 +249,24 @@ async def best_candidates(
 ) -> list[Scored]:
     """Return at most `limit` candidates of a discovery with their scores, in the order of `BEST`."""
     ask = with_scores(DiscoveryKey(tenant_id, rule_name, icp_hash)).order_by(*BEST).limit(limit)
-
-    def work(connection: Connection) -> list[Scored]:
-        # Rows of an earlier release have no evidence.
-        return [
-            Scored(
-                candidate(row), Score(row.total, row.parts, tuple(row.evidence or ()), row.proven)
-            )
-            for row in connection.execute(ask)
-        ]
-
-    return await run(work, tenant_id)
+    # Rows of an earlier release have no evidence.
+    return [
+        Scored(candidate(row), replace(_built(Score, row), evidence=tuple(row.evidence or ())))
+        for row in await rows(ask, tenant_id)
+    ]
 
 
 async def count_candidates(tenant_id: str, rule_name: str, icp_hash: str) -> int:
     """Return the number of candidates of a discovery."""
-    ask = _count(DiscoveryKey(tenant_id, rule_name, icp_hash))
-    return await run(lambda connection: connection.execute(ask).scalar_one(), tenant_id)
+    [(count,)] = await rows(_count(DiscoveryKey(tenant_id, rule_name, icp_hash)), tenant_id)
+    return int(count)
 
 
 def with_scores(of: DiscoveryKey) -> Select[Any]:
     """Select the candidates of a discovery with their scores."""
     same = and_(*(candidates.c[column.name] == column for column in scores.primary_key))
     rated = (scores.c.total, scores.c.parts, scores.c.evidence, scores.c.proven)
-    return select(candidates, *rated).where(same, *_has(candidates, _current(of)))
+    return select(candidates).filter_by(**_current(of)).join(scores, same).add_columns(*rated)
 
 
 def candidate(row: Row[Any]) -> Candidate:
@@ -365,7 +319,7 @@ def _keep(connection: Connection, of: DiscoveryKey, found: Sequence[Scored]) -> 
     timestamp, columns = now(), of._asdict()
     # If two candidates have the same key, the last one counts.
     unique = {each.candidate.key: each for each in found}.values()
-    rows = [
+    found_rows = [
         {
             **columns,
             **asdict(each.candidate),
@@ -377,7 +331,7 @@ def _keep(connection: Connection, of: DiscoveryKey, found: Sequence[Scored]) -> 
         }
         for each in unique
     ]
-    upsert(connection, candidates, rows, keep=_STAYS)
+    upsert(connection, candidates, found_rows, keep=_STAYS)
     totals = [
         {**columns, "key": each.candidate.key, **asdict(each.score), "scored_at": timestamp}
         for each in unique
@@ -392,11 +346,6 @@ def _count(of: DiscoveryKey) -> Select[Any]:
 def _lines(connection: Connection, of: DiscoveryKey) -> list[Line]:
     found = connection.execute(with_scores(of).order_by(*BEST))
     return [Line(key=row.key, name=row.name, total=row.total) for row in found]
-
-
-def _has(table: Table, values: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions for a query of several tables, where `filter_by` is ambiguous."""
-    return [table.c[name] == value for name, value in values.items()]
 
 
 def _current(of: DiscoveryKey) -> dict[str, Any]:

@@ -1,51 +1,49 @@
-"""Tables of the ICP finder. Every row has a tenant; shared rows of the register have ''."""
+"""Tables of the ICP finder. Every row has a tenant."""
 
-from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, Table, UniqueConstraint
 
-from my_agent.tables import metadata
+from my_agent.tables import keys, metadata, texts
 from threadhold.tables import UtcDateTime
 
 
-def _text(name: str, *, null: bool = False) -> Column[str]:
-    return Column(name, Text, nullable=null)
+def _documents(*names: str) -> list[Column[object]]:
+    return [Column(name, JSON, nullable=False) for name in names]
 
 
-def _key(*names: str) -> list[Column[str]]:
-    """Return columns of a primary key."""
-    return [Column(name, Text, primary_key=True) for name in names]
+def _times(*names: str, null: bool = False) -> list[Column[object]]:
+    return [Column(name, UtcDateTime, nullable=null) for name in names]
 
 
 # As the fields of `model.DiscoveryKey`.
 _DISCOVERY = ("tenant_id", "rule_name", "icp_hash")
 
-
 profiles = Table(
     "tenant_company_profiles",
     metadata,
-    *_key("tenant_id", "domain"),
+    *keys("tenant_id", "domain"),
     # `model.Company`: its website, and its customers'.
-    Column("company", JSON, nullable=False),
+    *_documents("company"),
     Column("confirmed", Boolean, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
+    *_times("updated_at"),
 )
 
 rules = Table(
     "icp_rules",
     metadata,
-    *_key("tenant_id", "domain", "name"),
-    Column("icp", JSON, nullable=False),
+    *keys("tenant_id", "domain", "name"),
+    *_documents("icp"),
     Column("confirmed", Boolean, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
+    *_times("updated_at"),
 )
 
 discoveries = Table(
     "icp_discoveries",
     metadata,
-    *_key(*_DISCOVERY),
+    *keys(*_DISCOVERY),
     # Domain of the tenant's company. Also in `basis`; a column of its own for queries.
-    _text("domain"),
-    Column("basis", JSON, nullable=False),
-    Column("discovered_at", UtcDateTime, nullable=False),
+    *texts("domain"),
+    *_documents("basis"),
+    *_times("discovered_at"),
     # The current version; `discovery_versions` has it and the earlier ones.
     Column("version", Integer, nullable=False, server_default="1"),
     Index("ix_icp_discoveries_latest", "tenant_id", "domain", "discovered_at"),
@@ -54,51 +52,42 @@ discoveries = Table(
 discovery_versions = Table(
     "icp_discovery_versions",
     metadata,
-    *_key(*_DISCOVERY),
+    *keys(*_DISCOVERY),
     Column("version", Integer, primary_key=True, autoincrement=False),
-    # `model.Sources`: what web and register answered.
-    Column("sources", JSON, nullable=False),
-    # `model.Line` of each candidate, best first.
-    Column("candidates", JSON, nullable=False),
+    # `model.Sources`: what web and register answered; `model.Line` of each candidate, best first;
     # `model.Changes` since the version before.
-    Column("changes", JSON, nullable=False),
-    Column("discovered_at", UtcDateTime, nullable=False),
+    *_documents("sources", "candidates", "changes"),
+    *_times("discovered_at"),
 )
 
 candidates = Table(
     "icp_candidates",
     metadata,
-    *_key(*_DISCOVERY, "key"),
-    _text("name"),
-    _text("source"),
-    _text("website", null=True),
-    _text("uen", null=True),
-    Column("ssic", JSON, nullable=False),
-    _text("industry"),
-    _text("region"),
-    _text("about"),
-    # Result of the enrichment. `enriched_at` is NULL until the candidate is enriched.
-    Column("details", JSON, nullable=False),
-    Column("found_at", UtcDateTime, nullable=False),
-    Column("enriched_at", UtcDateTime, nullable=True),
-    # Since when no search finds it any more. The row stays, and counts again once it is found.
-    Column("gone_at", UtcDateTime, nullable=True),
-    # The last attempt to enrich it, successful or not.
-    Column("tried_at", UtcDateTime, nullable=True),
+    *keys(*_DISCOVERY, "key"),
+    *texts("name", "source"),
+    *texts("website", "uen", null=True),
+    *_documents("ssic"),
+    *texts("industry", "region", "about"),
+    # Result of the enrichment.
+    *_documents("details"),
+    *_times("found_at"),
+    # When it was enriched; since when no search finds it any more (the row stays, and counts again
+    # once it is found); the last attempt to enrich it, successful or not.
+    *_times("enriched_at", "gone_at", "tried_at", null=True),
 )
 
 scores = Table(
     "icp_scores",
     metadata,
-    *_key(*_DISCOVERY, "key"),
+    *keys(*_DISCOVERY, "key"),
     Column("total", Float, nullable=False),
     # Contribution of each feature to the total, by name.
-    Column("parts", JSON, nullable=False),
+    *_documents("parts"),
     # `model.Evidence` of the parts.
     Column("evidence", JSON, nullable=True),
     # Share of the wanted criteria with evidence; decides between equal totals.
     Column("proven", Float, nullable=False, server_default="0"),
-    Column("scored_at", UtcDateTime, nullable=False),
+    *_times("scored_at"),
     Index("ix_icp_scores_best", "tenant_id", "rule_name", "icp_hash", "total"),
 )
 
@@ -106,55 +95,24 @@ feedback = Table(
     "icp_feedback",
     metadata,
     # The key of a candidate without the search: feedback outlives searches.
-    *_key("tenant_id", "rule_name", "key"),
-    _text("verdict"),
-    _text("name"),
-    _text("reason"),
-    _text("about"),
-    Column("updated_at", UtcDateTime, nullable=False),
+    *keys("tenant_id", "rule_name", "key"),
+    *texts("verdict", "name", "reason", "about"),
+    *_times("updated_at"),
 )
 
 jobs = Table(
     "enrichment_jobs",
     metadata,
-    *_key("job_id"),
-    _text("tenant_id"),
-    _text("user_id"),
-    _text("rule_name"),
-    _text("icp_hash"),
-    _text("status"),
+    *keys("job_id"),
+    *texts("tenant_id", "user_id", "rule_name", "icp_hash", "status"),
     # Keys of the candidates, in the order of enrichment.
-    Column("candidate_keys", JSON, nullable=False),
+    *_documents("candidate_keys"),
     Column("done", Integer, nullable=False),
     # The thread of the job's run; runs on other threads must not touch the job.
-    _text("thread_id"),
-    _text("run_id", null=True),
-    _text("reason", null=True),
+    *texts("thread_id"),
+    *texts("run_id", "reason", null=True),
     # Start of the current run: candidates tried since then are not tried again by it.
-    Column("started_at", UtcDateTime, nullable=True),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
+    *_times("started_at", null=True),
+    *_times("created_at", "updated_at"),
     UniqueConstraint("tenant_id", "icp_hash", "rule_name", name="uq_enrichment_jobs_key"),
-)
-
-companies = Table(
-    "companies",
-    metadata,
-    *_key("tenant_id", "uen"),
-    _text("name"),
-    _text("entity_type"),
-    # The status in the register's words; `is_live` says whether the company is active.
-    _text("status"),
-    Column("is_live", Boolean, nullable=False),
-    _text("registered_on"),
-    # Five digits, or empty.
-    _text("primary_ssic"),
-    _text("primary_activity"),
-    _text("secondary_ssic"),
-    _text("secondary_activity"),
-    _text("address"),
-    _text("postal_code"),
-    Column("updated_at", UtcDateTime, nullable=False),
-    Index("ix_companies_primary", "tenant_id", "is_live", "primary_ssic"),
-    Index("ix_companies_secondary", "tenant_id", "is_live", "secondary_ssic"),
 )

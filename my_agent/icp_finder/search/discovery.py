@@ -5,7 +5,6 @@ If the search engines do not answer, the caller is told: no answer is not the sa
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -13,12 +12,13 @@ from typing import Any
 
 import httpx
 
-from my_agent.icp_finder import sites
+from my_agent.companies.texts import carries, plain_name
 from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
-from my_agent.icp_finder.search import page_kinds
-from my_agent.icp_finder.search.website import line, name_in
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.texts import plain_name
+from my_agent.storable import one_line
+from my_agent.web import page_kinds, sites
+from my_agent.web.pages import name_in
+from my_agent.web.search import ask
 from my_agent.web.websites import readable
 
 logger = logging.getLogger(__name__)
@@ -71,13 +71,9 @@ async def website_of(name: str, region: str) -> str | None:
     """
     if not IcpSettings.from_environment().icp_web_search:
         return None
-    plain = plain_name(name)
-    compact = _compact(plain)
-    results, failed = await _search([f"{plain} {region}".strip()])
-    for result in results:
-        website, domain = _site(result)
-        label = _compact(domain.partition(".")[0])
-        if len(label) > 3 and (label in compact or compact in label):
+    results, failed = await _search([f"{plain_name(name)} {region}".strip()])
+    for website, domain in map(_site, results):
+        if carries(domain, name):
             return website
     if failed:
         raise WebUnreachable("The web could not be asked")
@@ -87,16 +83,12 @@ async def website_of(name: str, region: str) -> str | None:
 def queries(company: Company, icp: Icp) -> list[str]:
     """Build the queries: each industry in each region, with the first keywords."""
     words = " ".join(icp["keywords"][:3])
-    places = icp["regions"] or [""]
+    wanted = [(industry, words) for industry in icp["industries"]] or [(words, "")] * bool(words)
     asked = [
-        " ".join(f"{industry} companies {place} {words}".split())
-        for place, industry in product(places, icp["industries"])
+        " ".join(f"{what} companies {place} {more}".split())
+        for place, (what, more) in product(icp["regions"] or [""], wanted)
     ]
-    if not asked and words:
-        asked = [" ".join(f"{words} companies {place}".split()) for place in places]
-    if not asked:
-        asked = [f"companies like {site['name']}" for site in company["customers"]]
-    return asked[:QUERIES]
+    return (asked or [f"companies like {site['name']}" for site in company["customers"]])[:QUERIES]
 
 
 async def _search(asked: Iterable[str]) -> tuple[list[Result], bool]:
@@ -113,25 +105,11 @@ async def _search(asked: Iterable[str]) -> tuple[list[Result], bool]:
 
 
 def _ask(query: str) -> list[Result]:
-    """Send one query. Blocks.
-
-    Raises:
-        ConnectionError: no search engine answered.
-    """
-    # Imported late: the import is slow and would delay every start.
-    from ddgs import DDGS
-    from ddgs.exceptions import DDGSException
-
-    try:
-        return DDGS(timeout=ENGINE_SECONDS).text(query, max_results=RESULTS)
-    except DDGSException as error:
-        if "no results" in str(error).lower():
-            return []
-        raise ConnectionError(str(error)[:200]) from error
+    return ask(query, seconds=ENGINE_SECONDS, most=RESULTS)
 
 
 def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
-    title, body = (line(result.get(name)) for name in ("title", "body"))
+    title, body = (one_line(result.get(name)) for name in ("title", "body"))
     website, domain = _site(result)
     if not domain or page_kinds.kind(domain, str(result["href"]), title, body) != "company":
         return None
@@ -156,7 +134,3 @@ def _site(result: Result) -> tuple[str, str]:
     if url.scheme not in ("http", "https") or domain in page_kinds.KNOWN:
         return "", ""
     return f"{url.scheme}://{url.netloc.decode()}", domain
-
-
-def _compact(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.casefold())

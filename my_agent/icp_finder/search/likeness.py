@@ -5,8 +5,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from my_agent import embedding
+from my_agent.companies import ssic
 from my_agent.icp_finder.model import Company
-from my_agent.icp_finder.search import ssic
 
 if TYPE_CHECKING:
     from my_agent.embedding import Vectors

@@ -9,10 +9,10 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 
 from my_agent import asking
+from my_agent.companies import ssic
 from my_agent.icp_finder import prompts, values
 from my_agent.icp_finder.model import Company, Icp, Site
-from my_agent.icp_finder.places import COUNTRIES
-from my_agent.icp_finder.search import ssic
+from my_agent.understanding.places import COUNTRIES
 
 INDUSTRIES = 3
 # Characters of each website that the model reads.

@@ -1,190 +1,21 @@
-"""The register: load Singapore's company register (ACRA) from CSV, and search it.
-
-The file is read as a stream and written in short transactions, because the server writes to the
-same database. Loading a file again updates companies by their UEN.
-"""
+"""The register: rank the registered companies of an ICP's industries."""
 
 import asyncio
-import csv
-import io
-import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, select, union
 
+from my_agent.companies import ssic
+from my_agent.companies.tables import companies
+from my_agent.companies.texts import plain_name
 from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Icp, RegisterAnswer, Scored
-from my_agent.icp_finder.records.statements import run, upsert
-from my_agent.icp_finder.records.store import now
-from my_agent.icp_finder.records.tables import companies
-from my_agent.icp_finder.search import likeness, ssic
-from my_agent.icp_finder.search.scoring import SECONDARY, around_singapore, excluding, score
-from my_agent.icp_finder.texts import plain_name
-from my_agent.tables import tables
+from my_agent.icp_finder.search import likeness
+from my_agent.icp_finder.search.scoring import SECONDARY, around_singapore, excluding, score, scored
+from my_agent.tables import run
 from threadhold.tables import SHARED
-
-NEEDED = ("uen", "entity_name", "entity_status_description", "primary_ssic_code")
-"""Columns that a register must have."""
-
-# Rows per transaction: it takes about ten milliseconds, during which the server waits.
-BATCH = 500
-MAX_CELL = 1000
-# Cell values that mean "no value" in the register.
-EMPTY = frozenset(("", "na", "n/a", "-", "null", "none"))
-
-
-class RegisterError(RuntimeError):
-    """A file is not a register. The message is the reason."""
-
-
-class BadRow(NamedTuple):
-    """A skipped row."""
-
-    line: int  # number of its last line in the file, from 1
-    why: str  # the reason
-
-
-@dataclass
-class Ingested:
-    """Number of rows that were stored, and that were skipped."""
-
-    kept: int = 0
-    bad: int = 0
-
-
-def ingest(
-    path: Path,
-    tenant_id: str = SHARED,
-    *,
-    report: Callable[[BadRow], None],
-    progress: Callable[[int], None] = lambda _: None,
-) -> Ingested:
-    """Load a file into the table `companies`. Blocks.
-
-    Args:
-        path: the file, in UTF-8; its first line names the columns, in any order and case.
-        tenant_id: the owner of the companies; empty: shared by all tenants.
-        report: called with each skipped row.
-        progress: called with the number of bytes read since the last call.
-
-    Raises:
-        RegisterError: the file cannot be read, or lacks columns.
-    """
-    done, at = Ingested(), 0
-    try:
-        with (
-            path.open("rb") as file,
-            io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines,
-        ):
-            rows = parse(lines)
-            while batch := list(itertools.islice(rows, BATCH)):
-                good = [{**row, "tenant_id": tenant_id} for row in batch if isinstance(row, dict)]
-                # If two rows have the same UEN, the last one counts: a statement must not touch a
-                # row twice.
-                unique = list({row["uen"]: row for row in good}.values())
-                tables.write(lambda to, some=unique: upsert(to, companies, some), tenant_id)  # type: ignore[misc]
-                for row in batch:
-                    if isinstance(row, BadRow):
-                        report(row)
-                done.kept += len(good)
-                done.bad += len(batch) - len(good)
-                progress(file.tell() - at)
-                at = file.tell()
-    except UnicodeDecodeError as error:
-        raise RegisterError(f"{path} is not in UTF-8: save it as CSV UTF-8") from error
-    except OSError as error:
-        raise RegisterError(f"{path}: {error.strerror}") from error
-    return done
-
-
-def parse(lines: Iterable[str]) -> Iterator[dict[str, Any] | BadRow]:
-    """Yield the companies of a register, and its invalid rows, in the order of the file.
-
-    Args:
-        lines: lines of the file, the column names first.
-
-    Raises:
-        RegisterError: the column names are missing or incomplete.
-    """
-    reader = csv.reader(lines, strict=True)
-    names = _header(reader)
-    while True:
-        try:
-            cells = next(reader)
-            if cells and len(cells) != len(names):
-                raise ValueError("the row has more or fewer cells than columns")
-            if cells:
-                yield _company(dict(zip(names, cells, strict=True)))
-        except StopIteration:
-            return
-        except (ValueError, csv.Error) as error:
-            yield BadRow(reader.line_num, str(error))
-
-
-def _header(reader: Any) -> list[str]:
-    try:
-        names = [cell.strip().lower() for cell in next(reader, [])]
-    except csv.Error as error:
-        raise RegisterError(f"The first line must name the columns: {error}") from error
-    if missing := ", ".join(name for name in NEEDED if name not in names):
-        why = "a register has the columns of ACRA's public data set"
-        raise RegisterError(f"The first line lacks {missing}: {why}")
-    return names
-
-
-def _company(row: dict[str, str]) -> dict[str, Any]:
-    """Convert a row of the file into a row of the table. Raises ValueError with the reason."""
-    cells = {name: _cell(value) for name, value in row.items()}
-    uen = cells["uen"].upper()
-    if not (8 <= len(uen) <= 10 and uen.isascii() and uen.isalnum()):
-        raise ValueError(f"uen {uen[:20]!r} is invalid" if uen else "uen is missing")
-    if not cells["entity_name"]:
-        raise ValueError("entity_name is missing")
-    status = cells["entity_status_description"]
-    return {
-        "uen": uen,
-        "name": cells["entity_name"],
-        "entity_type": cells.get("entity_type_description", ""),
-        "status": status,
-        "is_live": status.lower().startswith("live"),
-        "registered_on": _date(cells.get("registration_incorporation_date", "")),
-        "primary_ssic": _code(cells, "primary_ssic_code"),
-        "primary_activity": cells.get("primary_ssic_description", ""),
-        "secondary_ssic": _code(cells, "secondary_ssic_code"),
-        "secondary_activity": cells.get("secondary_ssic_description", ""),
-        "address": " ".join(filter(None, (cells.get("block"), cells.get("street_name")))),
-        "postal_code": cells.get("postal_code", ""),
-        "updated_at": now(),
-    }
-
-
-def _cell(value: str) -> str:
-    text = " ".join(value.split())[:MAX_CELL]
-    if "\0" in text:
-        raise ValueError("a cell contains a NUL byte")
-    return "" if text.lower() in EMPTY else text
-
-
-def _code(cells: dict[str, str], name: str) -> str:
-    written = cells.get(name, "")
-    code = ssic.normal(written)
-    if written and not code:
-        raise ValueError(f"{name} {written[:20]!r} is invalid")
-    return code
-
-
-def _date(written: str) -> str:
-    try:
-        return date.fromisoformat(written[:10]).isoformat() if written else ""
-    except ValueError as error:
-        raise ValueError(f"registration_incorporation_date {written[:20]!r} is invalid") from error
-
-
-# --- search -------------------------------------------------------------------
 
 # Companies that are read at a time.
 PAGE = 2000
@@ -208,7 +39,6 @@ class Ranked:
 
 
 Known = Mapping[str, Mapping[str, Any]]
-"""What enrichment has found about candidates, by key."""
 
 
 async def rank(
@@ -292,26 +122,23 @@ def _best(
         is_excluded = excluding(icp)
         rows = [row for row in rows if not is_excluded(_candidate(row))]
     kinds = _kinds(rows, company, icp)
-    of_row = [kinds[_kind(row)] for row in rows]
-    quick = [
-        (-(kind.total + _said(row, kind.about, icp)),)
-        for row, kind in zip(rows, of_row, strict=True)
-    ]
+    of_rows = ((row, kinds[_kind(row)]) for row in rows)
+    quick = [(-(kind.total + _said(row, kind.about, icp)),) for row, kind in of_rows]
     # Industries take turns here as well, so that each one has finalists.
     first = [rows[at] for at in _turns(rows, quick)[: FINALISTS * limit]]
     wanted = [row for row in rows if (key := f"uen:{row.uen}") in feedback or key in details]
     finalists = list({row.uen: row for row in (*first, *wanted)}.values())
     found = [_candidate(row) for row in finalists]
     told = [f"{each.about}. {plain_name(each.name)}" for each in found]
-    scored = []
-    for row, each, rating in zip(finalists, found, likeness.measure(told, company), strict=True):
-        known = replace(each, details=details.get(each.key, {}))
-        # What all companies of the kind do counts as well as what this one's name says.
-        alike = _highest(kinds[_kind(row)].likeness, rating)
-        given = feedback.get(each.key, 0.0)
-        scored.append(Scored(known, score(known, company, icp, likeness=alike, feedback=given)))
-    ratings = [(-each.score.total, -each.score.proven) for each in scored]
-    return [scored[at] for at in _turns(finalists, ratings)[:limit]]
+    # What all companies of the kind do counts as well as what this one's name says.
+    alike = [
+        _highest(kinds[_kind(row)].likeness, rating)
+        for row, rating in zip(finalists, likeness.measure(told, company), strict=True)
+    ]
+    known = [replace(each, details=details.get(each.key, {})) for each in found]
+    rated = scored(known, company, icp, alike, feedback)
+    ratings = [(-each.score.total, -each.score.proven) for each in rated]
+    return [rated[at] for at in _turns(finalists, ratings)[:limit]]
 
 
 def _turns(rows: Sequence[Row[Any]], ratings: Sequence[tuple[float, ...]]) -> list[int]:
@@ -375,10 +202,9 @@ def _said(row: Row[Any], about: str, icp: Icp) -> float:
     name, known = row.name.casefold(), about.casefold()
     wanted = [(word, WEIGHTS["keywords"]) for word in icp["keywords"] if word.strip()]
     wanted += [(word, WEIGHTS["industry"]) for word in icp["industries"]]
-    hits = [
-        weight for word, weight in wanted if (low := word.casefold()) in name and low not in known
-    ]
-    return sum(hits) / max(len(wanted), 1)
+    words = [(word.casefold(), weight) for word, weight in wanted]
+    hits = sum(weight for word, weight in words if word in name and word not in known)
+    return hits / max(len(wanted), 1)
 
 
 def _highest(*ratings: float | None) -> float | None:

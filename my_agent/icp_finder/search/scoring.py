@@ -1,12 +1,12 @@
 """Scoring: rate how well a candidate fits an ICP, as a sum of explainable features. Pure."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Evidence, Icp, Score
-from my_agent.icp_finder.search import ssic
-from my_agent.icp_finder.texts import words
+from my_agent.companies import ssic
+from my_agent.companies.texts import words
+from my_agent.icp_finder.model import WEIGHTS, Candidate, Company, Evidence, Icp, Score, Scored
 
 # The most that a user's feedback adds or takes away.
 FEEDBACK = 0.3
@@ -54,14 +54,27 @@ def score(
     found = fits(candidate, company, icp, likeness=likeness)
     weight = sum(WEIGHTS[name] for name in found)
     parts = {name: round(WEIGHTS[name] / weight * fit.value, 4) for name, fit in found.items()}
-    evidence = [
-        Evidence(part=name, found=fit.found, source=fit.source)
-        for name, fit in found.items()
-        if fit.found
-    ]
-    proven = sum(WEIGHTS[each["part"]] for each in evidence) / weight
-    plain = Score(round(sum(parts.values()), 4), parts, tuple(evidence), round(proven, 4))
+    known = {name: fit for name, fit in found.items() if fit.found}
+    evidence = tuple(
+        Evidence(part=name, found=fit.found, source=fit.source) for name, fit in known.items()
+    )
+    proven = sum(WEIGHTS[name] for name in known) / weight
+    plain = Score(round(sum(parts.values()), 4), parts, evidence, round(proven, 4))
     return with_feedback(plain, feedback)
+
+
+def scored(
+    candidates: Sequence[Candidate],
+    company: Company,
+    icp: Icp,
+    likenesses: Iterable[float | None],
+    feedback: Mapping[str, float],
+) -> list[Scored]:
+    """Rate candidates by `score`, with the likeness of each, and the feedback by key."""
+    return [
+        Scored(each, score(each, company, icp, likeness=alike, feedback=feedback.get(each.key, 0)))
+        for each, alike in zip(candidates, likenesses, strict=True)
+    ]
 
 
 def with_feedback(found: Score, feedback: float) -> Score:
@@ -189,20 +202,16 @@ def _common(wanted: str, code: str) -> float:
     """Rate how close a company's code is to a wanted one: 1 if the wanted one covers it."""
     if ssic.covers(wanted, [code]):
         return 1.0
-    same = (
-        digits for digits in RELATED if len(wanted) >= digits and wanted[:digits] == code[:digits]
-    )
-    return RELATED.get(next(same, 0), 0.0)
+    digits = (each for each in RELATED if len(wanted) >= each and code.startswith(wanted[:each]))
+    return RELATED.get(next(digits, 0), 0.0)
 
 
 def _likeness(candidate: Candidate, company: Company, measured: float | None) -> Fit:
     """Rate how much a candidate is like a customer: by what both do, and by the words they share."""
-    site_words = [words(f"{site['name']} {site['about']}") for site in company["customers"]]
-    own = words(candidate.text)
-    shared = max(site_words, key=lambda each: len(own & each), default=set())
-    overlap = min(1.0, len(own & shared) / FULL_OVERLAP)
-    value = overlap if measured is None else max(overlap, measured)
-    said = sorted(own & shared)[:5]
+    own, sites = words(candidate.text), company["customers"]
+    shared = max((own & words(f"{site['name']} {site['about']}") for site in sites), key=len)
+    value = max(min(1.0, len(shared) / FULL_OVERLAP), measured or 0.0)
+    said = sorted(shared)[:5]
     if value < ALIKE and not said:
         return Fit(value)
     found = f"shares {', '.join(said)}" if said else "does what your customers do"

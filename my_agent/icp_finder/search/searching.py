@@ -21,7 +21,7 @@ from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.search import likeness, register
 from my_agent.icp_finder.search.discovery import discover
-from my_agent.icp_finder.search.scoring import excluding, score, with_feedback
+from my_agent.icp_finder.search.scoring import excluding, scored, with_feedback
 from my_agent.icp_finder.settings import IcpSettings
 
 # The most candidates that a discovery has; settings allow 1100.
@@ -89,11 +89,12 @@ async def apply_feedback(
     Candidates without an entry lose the feedback that they had.
     """
     of = DiscoveryKey(tenant_id, rule_name, icp_hash)
-    changed = []
-    for each in await store.best_candidates(*of, limit=MOST):
-        new = with_feedback(each.score, feedback.get(each.candidate.key, 0.0))
-        if new != each.score:
-            changed.append(Scored(each.candidate, new))
+    old = await store.best_candidates(*of, limit=MOST)
+    new = [
+        replace(each, score=with_feedback(each.score, feedback.get(each.candidate.key, 0.0)))
+        for each in old
+    ]
+    changed = [each for each, before in zip(new, old, strict=True) if each != before]
     await store.add_candidates(*of, changed)
 
 
@@ -114,18 +115,9 @@ async def _scored(
         return []
     details = await store.known_details(tenant_id, [each.key for each in wanted])
     known = [replace(each, details=details.get(each.key, each.details)) for each in wanted]
-
-    def rate() -> list[Scored]:
-        # In a thread, because many of them take a while.
-        found = []
-        for each, alike in zip(
-            known, likeness.measure([each.text for each in known], company), strict=True
-        ):
-            said = feedback.get(each.key, 0.0)
-            found.append(Scored(each, score(each, company, icp, likeness=alike, feedback=said)))
-        return found
-
-    return await asyncio.to_thread(rate)
+    # In threads, because many of them take a while.
+    alike = await asyncio.to_thread(likeness.measure, [each.text for each in known], company)
+    return await asyncio.to_thread(scored, known, company, icp, alike, feedback)
 
 
 async def _known_of_register(of: DiscoveryKey) -> register.Known:

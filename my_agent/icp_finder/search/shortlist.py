@@ -5,7 +5,7 @@ A candidate's number is its place in the list that the user saw last, also while
 
 from collections.abc import Mapping, Sequence
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import reports
 from my_agent.icp_finder.model import Scored
 from my_agent.icp_finder.records.feedback import Feedback
 from my_agent.web.websites import readable
@@ -38,7 +38,7 @@ def listed(found: Sequence[Scored], start: int, said: Mapping[str, Feedback]) ->
     for at, each in enumerate(found[start : start + PAGE], start + 1):
         verdict = said[each.candidate.key].verdict if each.candidate.key in said else None
         mark = {"kept": " (kept)", "liked": " (liked)"}.get(verdict or "", "")
-        lines.append(f"{at}. {prompts.line(each)}{mark}")
+        lines.append(f"{at}. {reports.line(each)}{mark}")
     return "\n".join(lines)
 
 

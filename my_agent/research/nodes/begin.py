@@ -12,8 +12,9 @@ from my_agent.research.pages import Reading
 from my_agent.research.snapshots import TITLE
 from my_agent.research.state import EMPTY, Input, State
 from my_agent.research.supervisor import page_row
-from my_agent.research.text import content, cut, one_line
+from my_agent.research.text import content, cut
 from my_agent.research.work import Work
+from my_agent.storable import one_line
 
 MAX_QUESTION = 2000
 

@@ -12,7 +12,8 @@ from my_agent import parsing
 from my_agent.research.model import SearchResult
 from my_agent.research.settings import ResearchSettings
 from my_agent.research.sources.web import SearchFailed
-from my_agent.research.text import content, one_line, storable
+from my_agent.research.text import content
+from my_agent.storable import one_line, storable
 from my_agent.web.fetch import SiteError, get
 
 KINDS = (

@@ -1,16 +1,15 @@
 """Engines that search the web. Another engine is one more class."""
 
 import asyncio
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
-from ddgs import DDGS
-from ddgs.exceptions import DDGSException
 
 from my_agent.research.model import SearchResult
 from my_agent.research.settings import ResearchSettings
-from my_agent.research.text import one_line, storable
+from my_agent.storable import one_line, storable
 from my_agent.web.fetch import SiteError, get
+from my_agent.web.search import ask
 
 RESULTS = 10
 MAX_BYTES = 2**20
@@ -44,23 +43,18 @@ class Duck:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self._seconds = max(1, int(seconds))
 
     async def search(self, query: str) -> list[SearchResult]:
         """Return the best results. Raises SearchFailed."""
         try:
-            found = await asyncio.to_thread(self._search, query)
-        except DDGSException as error:
-            if "no results" in str(error).lower():
-                return []
+            found = await asyncio.to_thread(ask, query, seconds=self._seconds, most=RESULTS)
+        except ConnectionError as error:
             raise SearchFailed("The web could not be searched.") from error
         rows: list[Row] = [
             (str(each.get("href", "")), each.get("title"), each.get("body"), None) for each in found
         ]
         return ranked(rows, query)
-
-    def _search(self, query: str) -> list[dict[str, Any]]:
-        return DDGS(timeout=max(1, int(self._seconds))).text(query, max_results=RESULTS)
 
 
 class Searxng:

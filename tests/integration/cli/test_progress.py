@@ -154,7 +154,7 @@ def test_ingest_shows_its_progress(tmp_path: Path, run: Run) -> None:
     assert (
         read.out == "1 added, 0 changed, 0 unchanged, 0 removed, 0 skipped; 1 passages embedded\n"
     )
-    register = ROOT / "my_agent/icp_finder/search/reference/made_up_register.csv"
+    register = ROOT / "my_agent/companies/reference/made_up_register.csv"
     loaded = run("ingest", *url, register)
     check_line(loaded, run, "Reading: ")
     assert loaded.out.startswith(f"{register}: ") and loaded.out.count("\n") == 1

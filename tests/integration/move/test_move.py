@@ -41,7 +41,7 @@ from tests.support.products import engine, using
 # Seconds to wait for a process.
 PATIENCE = 120.0
 SKARRA = "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n"
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 
 EMBEDDINGS = """
 def embed(texts):

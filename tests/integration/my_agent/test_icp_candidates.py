@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder.search import register
+from my_agent.companies import register
 from tests.support.icp import Person, Sites, icp_server, url
 from tests.support.policy import Member, member
 from tests.support.processes import ROOT, Running
@@ -16,7 +16,7 @@ from tests.support.products import using
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
+from my_agent.companies import register
 from my_agent.icp_finder.records.tables import feedback, jobs, profiles
-from my_agent.icp_finder.search import register
 from tests.support.icp import AGENT, Person, Sites, act, icp_server, reading, url
 from tests.support.openai_replies import Failure
 from tests.support.openai_server import OpenAIServer
@@ -22,7 +22,7 @@ from tests.support.products import using
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 
 
 def ingested(folder: Path) -> Path:
@@ -426,6 +426,30 @@ async def test_what_words_do_not_give_for_sure_is_offered(
             await bob.answer({"choice": choice, "question": bob.question["id"]})
             assert await _rejected(bob) == rejected
             assert bob.asked is None
+
+
+async def test_an_offer_beside_a_change_is_asked_first_and_the_change_after_it(
+    reader_server: Running, endpoint: OpenAIServer, sites: Sites, reader_folder: Path
+) -> None:
+    endpoint.reset()
+    endpoint.fallback = Failure(status=400, message="This model reads some messages only")
+    bob = Person(sites, reader_folder)
+    async with bob.at(reader_server):
+        await bob.settle()
+        await bob.answer({"choice": "later"})
+        first = bob.values["candidates"][0]
+        likes, drops = f"more like {first['name']}", "no cafés"
+        like = act("Command", likes, name="like", targets=[first["name"]])
+        exclude = act("Exclude", drops, what="industries", value=["cafés"])
+        endpoint.enqueue(reading(like, exclude))
+        await bob.say(f"{likes}, but {drops}")
+        assert bob.asked == "offer"
+        await bob.answer({"choice": "do", "question": bob.question["id"]})
+        own = select(feedback.c.key).where(feedback.c.tenant_id == bob.tenant)
+        assert await bob.work(lambda c: list(c.scalars(own))) == [first["key"]]
+        assert bob.asked == "context_change"
+        await bob.answer({"choice": "continue", "question": bob.question["id"]})
+        assert bob.values["icp"]["exclusions"] == ["cafés"]
 
 
 async def _rejected(person: Person) -> Any:

@@ -13,6 +13,7 @@ import pytest
 
 from my_agent.icp_finder.model import WEIGHTS, Candidate, Score, Scored
 from my_agent.icp_finder.records import export, store
+from my_agent.spreadsheets import harmless
 from tests.support import databases
 from tests.support.policy import ORIGIN, SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
@@ -197,4 +198,4 @@ async def test_foreign_graph_of_same_name_has_no_export(tmp_path: Path) -> None:
     ],
 )
 def test_cells_are_escaped(cell: object, shown: object) -> None:
-    assert export.harmless(cell) == shown
+    assert harmless(cell) == shown

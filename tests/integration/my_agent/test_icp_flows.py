@@ -15,8 +15,8 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
+from my_agent.companies import register
 from my_agent.icp_finder.records.tables import discoveries, jobs, profiles
-from my_agent.icp_finder.search import register
 from tests.support.icp import AGENT, Person, Sites, icp_server, url
 from tests.support.processes import ROOT, Running
 from tests.support.products import using
@@ -25,7 +25,7 @@ from tests.support.served import PATIENCE
 pytestmark = pytest.mark.usefixtures("each_database")
 
 Flow = Callable[[Person], AsyncIterator[None]]
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 
 
 def ingested(folder: Path) -> None:
@@ -281,6 +281,7 @@ async def candidates(ann: Person) -> AsyncIterator[None]:
     assert "From the register of companies" in said
     assert "no longer show" in await ann.answer("reject 1 because it is too small")
     assert (ann.asked, ann.question["id"]) == ("enrich", asked)
+    assert ann.question["details"] == {"candidates": count - 1}
     yield
     assert f"- {first['name']}: it is too small" in await ann.answer("which ones did I reject?")
     said = await ann.answer("show my candidates")
@@ -480,7 +481,10 @@ async def test_company_is_visible_only_within_its_tenant(
     eve = Person(sites, folder)
     async with bob.at(server), eve.at(server):
         await bob.open()
-        assert "Welcome back" in await bob.say("Hello")
+        said = await bob.say("Hello")
+        assert "Welcome back" in said
+        # He is greeted once.
+        assert "Hello!" not in said
         assert bob.asked == "enrich"
         # Naming another tenant's website reveals no stored data.
         await eve.open(website=ann.website)

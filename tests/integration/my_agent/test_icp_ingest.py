@@ -8,8 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.icp import made_up
+from my_agent.companies import register as registered
+from my_agent.companies import ssic
 from my_agent.icp_finder.model import Candidate, Icp
-from my_agent.icp_finder.search import register, ssic
+from my_agent.icp_finder.search import register
 from my_agent.tables import tables
 from server.cli import main
 from tests.support import databases
@@ -18,7 +20,7 @@ from tests.support.products import using
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-MADE_UP = ROOT / "my_agent/icp_finder/search/reference/made_up_register.csv"
+MADE_UP = ROOT / "my_agent/companies/reference/made_up_register.csv"
 HEADER = "uen,entity_name,entity_status_description,primary_ssic_code,secondary_ssic_code\n"
 
 
@@ -143,7 +145,7 @@ def test_other_writers_are_not_blocked_between_batches(file: Path, tmp_path: Pat
         databases.execute(file, "DELETE FROM companies WHERE uen = 'nobody'")
         kept.append(count(file))
 
-    register.ingest(csv, report=lambda _: None, progress=in_between)
+    registered.ingest(csv, report=lambda _: None, progress=in_between)
     assert kept == [500, 1000, 1200]
 
 

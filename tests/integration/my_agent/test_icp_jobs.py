@@ -21,8 +21,8 @@ from my_agent.icp_finder.enrichment import background, jobs
 from my_agent.icp_finder.model import Candidate, Company, DiscoveryKey, Icp, Score, Scored
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.tables import jobs as table
+from my_agent.tables import run
 from tests.support import databases
 from tests.support.policy import SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
@@ -681,7 +681,7 @@ async def test_stop_ends_the_job_and_the_next_enrichment_goes_on(world: World, a
         assert reads(world, tenant)[-1] == 3
     finally:
         released.set()
-    assert "4 more are being enriched" in await say("enrich")
+    assert "3 more are being enriched" in await say("enrich")
     async with asyncio.timeout(PATIENCE):
         while (again := await row(tenant, of)).status != "done":
             await asyncio.sleep(0.02)

@@ -8,6 +8,8 @@ import pytest
 from sqlalchemy import inspect
 
 from bench.icp import made_up
+from my_agent.companies import register as registered
+from my_agent.companies.tables import companies
 from my_agent.icp_finder.enrichment import background, jobs
 from my_agent.icp_finder.model import (
     Candidate,
@@ -22,17 +24,15 @@ from my_agent.icp_finder.model import (
 from my_agent.icp_finder.records import export, feedback, store
 from my_agent.icp_finder.records.decisions import decide, signals
 from my_agent.icp_finder.records.diffs import basis, icp_hash
-from my_agent.icp_finder.records.statements import run, upsert
-from my_agent.icp_finder.records.tables import companies
 from my_agent.icp_finder.search import register, searching
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.tables import metadata
+from my_agent.tables import metadata, run, upsert
 from tests.support.processes import ROOT
 from tests.support.products import engine
 from threadhold.tables import SHARED
 
 RULE = "Default ICP"
-REGISTER = ROOT / "my_agent" / "icp_finder" / "search" / "reference" / "made_up_register.csv"
+REGISTER = ROOT / "my_agent" / "companies" / "reference" / "made_up_register.csv"
 
 
 @pytest.fixture(autouse=True)
@@ -271,9 +271,9 @@ async def test_asked_for_returns_company_and_icp() -> None:
 
 
 def test_register_can_be_ingested_again() -> None:
-    shipped = ROOT / "my_agent/icp_finder/search/reference/made_up_register.csv"
+    shipped = ROOT / "my_agent/companies/reference/made_up_register.csv"
     for _ in range(2):
-        assert register.ingest(shipped, report=print) == register.Ingested(made_up.COUNT, 0)
+        assert registered.ingest(shipped, report=print) == registered.Ingested(made_up.COUNT, 0)
 
 
 def of_register(number: int, name: str, code: str, what: str, **more: Any) -> dict[str, Any]:
@@ -472,7 +472,7 @@ async def test_exclusions_hold_for_web_and_register(monkeypatch: pytest.MonkeyPa
         ("https://www.mercy.sg", "Mercy Hospital", "A hospital of Singapore."),
     )
     monkeypatch.setattr("ddgs.DDGS", engine_)
-    register.ingest(REGISTER, report=lambda _: None)
+    registered.ingest(REGISTER, report=lambda _: None)
     asked = icp("Wholesale trade")
     of = company("acme.com")
     every = await searching.search("acme", RULE, of, asked)

@@ -39,7 +39,8 @@ from langgraph_runtime_sql.tenancy import scope, tenants
 from langgraph_runtime_sql.tenancy.scope import Scope, TenantScope, label
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.tables import passages
-from my_agent.icp_finder.records.tables import companies, profiles
+from my_agent.companies.tables import companies
+from my_agent.icp_finder.records.tables import profiles
 from my_agent.tables import metadata
 from my_agent.tables import tables as graph_tables
 from server.cli import main

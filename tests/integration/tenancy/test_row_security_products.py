@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from my_agent.chat.documents import index
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import search
+from my_agent.companies import register as registered
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
 from my_agent.icp_finder.records import store
@@ -42,7 +43,7 @@ async def fill(tenant: str, folder: Path) -> None:
     companies.write_text(REGISTER)
     assert (await asyncio.to_thread(ingest, document, tenant)).added == 1
     bad: list[Any] = []
-    await asyncio.to_thread(register.ingest, companies, tenant, report=bad.append)
+    await asyncio.to_thread(registered.ingest, companies, tenant, report=bad.append)
     assert bad == []
     domain = f"{WORD}.com"
     site: Site = {"website": f"https://{domain}", "domain": domain, "name": "", "about": ""}

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from my_agent.icp_finder.enrichment import enriching
-from my_agent.icp_finder.enrichment.enriching import MAX_CONTACTS, contacts, enrich, size
+from my_agent.icp_finder.enrichment.enriching import enrich, size
 from my_agent.icp_finder.model import Candidate
 from my_agent.icp_finder.search import discovery, website
-from my_agent.icp_finder.search.website import Page
+from my_agent.web.contacts import MAX_CONTACTS, contacts
 from my_agent.web.fetch import SiteUnreadable
+from my_agent.web.pages import Page
 
 ACME = Candidate("domain:acme.com", "Acme", "web", website="https://acme.com")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from my_agent.icp_finder import sites
-from my_agent.icp_finder.search.page_kinds import Kind, kind
+from my_agent.web import sites
+from my_agent.web.page_kinds import Kind, kind
 
 # Address, title and excerpt, as search engines show them.
 COMPANIES = (

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bench.icp import made_up
-from my_agent.icp_finder.search import ssic
-from my_agent.icp_finder.search.register import BadRow, RegisterError, parse
+from my_agent.companies import ssic
+from my_agent.companies.register import BadRow, RegisterError, parse
 from tests.support.processes import ROOT
 
 FULL = (
@@ -101,7 +101,7 @@ def test_missing_columns_are_rejected(lines: list[str]) -> None:
 
 
 def test_made_up_register_equals_script_output() -> None:
-    shipped = ROOT / "my_agent/icp_finder/search/reference/made_up_register.csv"
+    shipped = ROOT / "my_agent/companies/reference/made_up_register.csv"
     assert shipped.read_text(encoding="utf-8") == made_up.text()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.icp import industries
-from my_agent.icp_finder.search import ssic
+from my_agent.companies import ssic
 
 SECTIONS = "ABCDEFGHIJKLMNOPQRSTU"
 

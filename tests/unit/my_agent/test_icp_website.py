@@ -11,12 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from my_agent.icp_finder import sites
-from my_agent.icp_finder.enrichment.enriching import contacts
-from my_agent.icp_finder.search import website
 from my_agent.icp_finder.search.website import read_page, read_site
 from my_agent.threads import context_key
-from my_agent.web import fetch
+from my_agent.web import fetch, pages, sites
+from my_agent.web.contacts import contacts
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
 from tests.support.certificates import certified
 from tests.support.websites import HTML, Page, Websites, company_page, redirect, websites
@@ -53,7 +51,7 @@ async def test_site_is_read(web: Websites) -> None:
     assert site["name"] == "Acme Widgets"
     assert site["about"].startswith(("Acme Widgets We sell handmade", "We sell handmade"))
     assert site["domain"] == sites.domain(web.url)
-    assert len(site["about"]) <= website.ABOUT_LENGTH
+    assert len(site["about"]) <= pages.ABOUT_LENGTH
 
 
 async def test_footers_and_links_are_read(web: Websites) -> None:

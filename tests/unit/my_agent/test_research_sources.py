@@ -89,7 +89,7 @@ async def test_public_engines(monkeypatch: pytest.MonkeyPatch) -> None:
         {"href": "https://b.example", "title": None, "body": None},
     ]
     engine = SimpleNamespace(text=lambda *_, **__: found)
-    monkeypatch.setattr(web, "DDGS", lambda **_: engine)
+    monkeypatch.setattr("ddgs.DDGS", lambda **_: engine)
     results = await web.Duck(5).search("words")
     assert [(each.title, each.snippet) for each in results] == [
         ("A x", "One two"),
@@ -102,7 +102,7 @@ async def test_public_engines_that_refuse(monkeypatch: pytest.MonkeyPatch) -> No
     def refuse(*_: object, **__: object) -> None:
         raise DDGSException("403 at https://secret.example?key=1")
 
-    monkeypatch.setattr(web, "DDGS", lambda **_: SimpleNamespace(text=refuse))
+    monkeypatch.setattr("ddgs.DDGS", lambda **_: SimpleNamespace(text=refuse))
     settings = ResearchSettings(research_corpus=False)
     outcome = await sources.search("words", settings)
     assert [each.reason for each in outcome.failures] == ["The web could not be searched."]

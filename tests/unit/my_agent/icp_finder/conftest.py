@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import structlog
 
-from my_agent.icp_finder import thread
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.nodes import profile
-from my_agent.icp_finder.sites import domain
+from my_agent.threads import thread
 from my_agent.web.fetch import SiteRefused, SiteUnreadable
+from my_agent.web.sites import domain
 from tests.support.icp_state import (
     HAULIER,
 )

@@ -166,6 +166,34 @@ def test_exclusion_needs_a_word_that_takes_away() -> None:
     assert (found.heard["icp"], found.heard["unheard"]) == ({}, ["hotels"])
 
 
+def test_website_is_not_denied_with_another_that_begins_like_it() -> None:
+    said = "não é acme.com, é acme.com.br"
+    known: dict[str, Any] = {"asked": "website", "website": "", "language": "pt"}
+    found = applied(said, gives(said, "website", "acme.com.br", kind="Correct"), **known)
+    assert found.heard["website"] == "https://acme.com.br"
+    denied = applied(said, gives(said, "website", "acme.com", kind="Correct"), **known)
+    assert denied.heard["website"] is None
+
+
+def test_exclusion_of_a_region_is_kept_though_no_region_is_wanted() -> None:
+    found = applied(
+        "food, 10-50 people, anywhere but Sabah",
+        gives("food", "industries", "food"),
+        gives("anywhere but Sabah", "regions", "Sabah", kind="Exclude"),
+        icp=None,
+        asked="industries",
+    )
+    assert found.heard["icp"] == {"industries": ["food"], "exclusions": ["Sabah"]}
+
+
+@pytest.mark.parametrize(
+    "said", ["open a new session", "öffne eine neue Sitzung", "abre uma sessão nova"]
+)
+def test_to_open_is_no_more_than_a_new_session(said: str) -> None:
+    found = applied(said, does(said, "new_session"), asking=question("context_change", "?"))
+    assert found.choice == "new"
+
+
 def test_stored_value_is_taken_out_of_the_field_that_has_it() -> None:
     found = applied("drop France", gives("drop France", "industries", "France", kind="Exclude"))
     assert found.heard["icp"] == {"regions": ["Germany"]}
@@ -259,7 +287,7 @@ def test_customers_without_websites_are_asked_for_them() -> None:
         "Walter and b.com buy", gives("Walter and b.com", "customers", "Walter", "b.com")
     )
     assert found.heard["customers"] == ["https://b.com"]
-    assert found.heard["notes"] == [prompts.needs_websites(["Walter"])]
+    assert found.heard["notes"] == [prompts.NEEDS_WEBSITES.format("Walter")]
 
 
 def test_website_without_a_public_suffix_is_no_bare_name() -> None:
@@ -338,7 +366,9 @@ def test_other_targets_than_the_words_name_are_not_sure(message: str, targets: A
 def test_one_of_two_candidates_is_asked_for() -> None:
     found = applied("enrich Vogel", does("enrich Vogel", "enrich", ["Vogel"]))
     assert found.heard["wish"] is None
-    assert found.heard["notes"] == [prompts.which("Vogel", ["Vogel & Partner", "Vogel Logistik"])]
+    assert found.heard["notes"] == [
+        prompts.WHICH.format("Vogel", "Vogel & Partner or Vogel Logistik")
+    ]
 
 
 def test_unknown_target_stops_what_costs_only() -> None:

@@ -150,6 +150,7 @@ def test_websites_in_other_sentences_do_nothing(said: str) -> None:
         ("add Malaysia", {"regions": ["Germany", "Malaysia"]}),
         ("drop hotels", {"industries": ["Food distribution"]}),
         ("not hospitals", {"exclusions": ["hospitals"]}),
+        ("anywhere but Sabah", {"exclusions": ["Sabah"]}),
         ("no, I meant Austria", {"regions": ["Austria"]}),
         ("make it Austria", {"regions": ["Austria"]}),
     ],
@@ -162,6 +163,11 @@ def test_fields_and_known_values(said: str, icp: Any) -> None:
 def test_known_values_answer_the_question_for_them(asked: str) -> None:
     found = read("steel and food, Malaysia", asked=asked)
     assert found.heard["icp"] == {"industries": ["steel", "food"], "regions": ["Malaysia"]}
+
+
+@pytest.mark.parametrize("said", ["everything except steel", "steel. No, rather food"])
+def test_more_than_values_is_no_answer_to_the_question_for_them(said: str) -> None:
+    assert does_nothing(read(said, asked="industries", icp=None))
 
 
 def test_customer_is_dropped_by_its_website() -> None:
@@ -243,6 +249,8 @@ def test_first_behind_a_number_names_nobody() -> None:
         *("reject", "reject 3 and keep 4", "reject the nice ones", "reject 3 - too small"),
         *("enrich everything except the nice ones", "start over with hotels", "search me a hat"),
         *("only those in Germany", "nobody said enrich", "why would you enrich that?"),
+        # A list with more in it than values.
+        *("drop hotels, sizes 50 to 200", "drop hotels and add steel", "add steel. Or rather food"),
         "x" * 1_999,
         "enrich " * 1_000,
     ],

@@ -114,7 +114,8 @@ MOVED = "https://acme.org"
     [
         ({}, ()),
         ({"website": "https://acme.com/about"}, ()),
-        ({"website": "https://c2.com"}, ()),
+        # A customer that is called the company itself.
+        ({"website": "https://c2.com"}, ("website", "customers")),
         ({"website": MOVED}, ("website",)),
         # The user is asked whose website this is.
         ({"stray": MOVED}, ()),
@@ -186,6 +187,8 @@ def test_new_icp_requests_new_thread_of_same_company() -> None:
             "metadata": {
                 "agent": "icp_finder",
                 "website": "https://acme.com",
+                # So that whoever resumes the closed thread comes to the new one.
+                "resumed_from": "t",
                 "payload": {
                     "industries": ["steel"],
                     "customers": [*(f"https://c{n}.com" for n in range(1, 5)), "https://d.com"],

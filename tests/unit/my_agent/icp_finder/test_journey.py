@@ -200,6 +200,18 @@ async def test_unsure_orders_are_offered_by_a_button() -> None:
     assert updates(command)["offers"] == []
 
 
+@pytest.mark.parametrize("how", ["offers", "waiting"])
+async def test_unsure_orders_are_offered_before_a_change(how: str) -> None:
+    # A change may end in another search, or in another session.
+    orders = [{**order("like", ["domain:a.com"], sure=False), "names": ["Acorn"]}]
+    known: Any = {"offers": orders, "waiting": question("offer", "?", orders=orders)}[how]
+    change = heard(icp={"exclusions": ["cafés"]})
+    asks: Any = {how: known, "change": change, "decisions": CACHED, "last": LAST}
+    command = await journey_guard(confirmed(**asks), config())
+    assert updates(command)["asking"]["details"] == {"orders": orders}
+    assert "change" not in updates(command)
+
+
 @pytest.mark.parametrize(
     "how",
     [{"answer": {"kind": "enrich", "value": "later"}}, {"heard": heard(wish=order("enrich"))}],

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from langgraph.runtime import Runtime
 
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.model import Company, Icp
 from my_agent.icp_finder.nodes.probe import return_user_probe
+from my_agent.icp_finder.nodes.profile import profile_builder
 from my_agent.icp_finder.reading.heard import nothing, order
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
@@ -138,6 +140,18 @@ async def test_change_of_confirmed_company_waits_for_the_user(logged: list[Any])
     assert [line["parts"] for line in logged if line["action"] == "context_change"] == [
         ("website",)
     ]
+
+
+async def test_customer_that_is_called_the_company_itself_waits_for_the_user(
+    web: list[str],
+) -> None:
+    await saved()
+    known = confirmed(heard=heard(website="https://c2.com"))
+    found = updates(await return_user_probe(known, config()))
+    assert found["change"]["website"] == "https://c2.com"
+    built = await profile_builder({**known, **found}, config(), Runtime())
+    assert (built["site"], built["customers"]) == (COMPANY["site"], COMPANY["customers"])
+    assert web == []
 
 
 async def test_other_orders_of_a_message_do_not_wait_for_its_change() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, reports
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.enrichment.jobs import JobError
 from my_agent.icp_finder.graph import graph
@@ -144,7 +144,7 @@ def test_question_about_all_but_some_names_those_left_out() -> None:
     names = [f"C{number}" for number in range(8)]
     asked = prompts.ask_these(names, ["Evil Corp"])
     assert asked == "Shall I enrich 8 companies, all except Evil Corp?"
-    assert prompts.some(names) == ["C0", "C1", "C2", "C3", "C4", "3 more"]
+    assert reports.some(names) == ["C0", "C1", "C2", "C3", "C4", "3 more"]
 
 
 async def test_only_the_named_candidates_are_enriched(job: dict[str, Any]) -> None:
@@ -189,7 +189,7 @@ def test_report_of_enrichment_says_what_was_found_and_why_not() -> None:
         Candidate("domain:d.com", "D", "web", details=down),
         *(Candidate(f"uen:{n}", f"N{n}", "register", details=none) for n in range(7)),
     ]
-    assert prompts.enriched(done).splitlines() == [
+    assert reports.enriched(done).splitlines() == [
         "I have enriched 2 of 10 companies:",
         "- A: a@a.com, 6123 4567; 11-50 people",
         "- B: its site was read, but names no contact and no size",
@@ -198,9 +198,9 @@ def test_report_of_enrichment_says_what_was_found_and_why_not() -> None:
             "(no website of this company is known). Write “enrich” to try again."
         ),
     ]
-    assert prompts.enriched(done[2:3]).startswith("I could enrich none of 1 company.")
+    assert reports.enriched(done[2:3]).startswith("I could enrich none of 1 company.")
     job = Job("j", "done", False, 3, 3, [Failure("domain:d.com", "D", "It is down.")])
-    assert "is done: 2 of 3 companies enriched. Not enriched: D (it is down)." in prompts.progress(
+    assert "is done: 2 of 3 companies enriched. Not enriched: D (it is down)." in reports.progress(
         job
     )
 

@@ -14,11 +14,11 @@ from my_agent.icp_finder.nodes.search import (
 )
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.diffs import basis, icp_hash
-from my_agent.icp_finder.records.statements import run
 from my_agent.icp_finder.records.tables import profiles
 from my_agent.icp_finder.search import register, searching, website
 from my_agent.icp_finder.search.discovery import Found
 from my_agent.icp_finder.search.register import Ranked
+from my_agent.tables import run
 from my_agent.web.fetch import SiteUnreadable
 from tests.support.icp_state import (
     COMPANY,

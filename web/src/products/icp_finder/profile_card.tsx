@@ -17,7 +17,9 @@ interface Props {
 
 export function ProfileCard({ profile, site, customers, isConfirmed, isBusy, readOnly, say }: Props) {
   const [isEditing, setEditing] = useState(false);
-  const [isOpen, setOpen] = useState(!isConfirmed);
+  // Until the person chooses, all of it is shown while it waits for a yes.
+  const [chosen, setOpen] = useState<boolean | null>(null);
+  const isOpen = chosen ?? !isConfirmed;
   return (
     <section className="card stack icp-profile" aria-label={w("profile")}>
       <header className="row wrap">

@@ -5,19 +5,17 @@ are known decide at once. Otherwise words of the domain, the path, the title and
 because a company's own page may contain any one of them.
 """
 
-import csv
 import re
 from collections import Counter
-from importlib.resources import files
 from typing import Literal, NamedTuple, cast
+
+from my_agent.reference import table
 
 Kind = Literal["company", "job_board", "directory", "report", "article", "social", "public"]
 
 # Domains whose pages are never a company's own website.
-_TABLE = files("my_agent.icp_finder.search").joinpath("reference/page_kinds.csv")
 KNOWN: dict[str, Kind] = {
-    row["domain"]: cast("Kind", row["kind"])
-    for row in csv.DictReader(_TABLE.read_text(encoding="utf-8").splitlines())
+    row["domain"]: cast("Kind", row["kind"]) for row in table("my_agent.web", "page_kinds.csv")
 }
 
 

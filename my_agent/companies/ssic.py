@@ -6,15 +6,15 @@ the common groups and classes, each with synonyms. A short code covers all codes
 Pure functions.
 """
 
-import csv
 import math
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import NamedTuple
+
+from my_agent.reference import table
 
 # Scores of the ways of matching. A score below MINIMUM is a coincidence.
 WHOLE, PHRASE, WORD, PART = 1.0, 0.72, 0.58, 0.75
@@ -189,8 +189,6 @@ def normal(code: str) -> str:
 @cache
 def industries() -> tuple[Industry, ...]:
     """Return the whole table."""
-    path = files("my_agent.icp_finder.search").joinpath("reference/ssic.csv")
-    rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     return tuple(
         Industry(
             row["code"],
@@ -201,7 +199,7 @@ def industries() -> tuple[Industry, ...]:
                 for words in [_words(each)]
             ),
         )
-        for row in rows
+        for row in table("my_agent.companies", "ssic.csv")
     )
 
 
