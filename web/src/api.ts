@@ -75,13 +75,17 @@ export function patience(signal?: AbortSignal | null): AbortSignal {
   return signal ? AbortSignal.any([signal, late]) : late;
 }
 
-/** Send a request with a JSON body and return the answer's document. */
-export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+/**
+ * Send a request with a JSON body and return the answer's document.
+ *
+ * @param signal aborts it; by default when no answer comes in time
+ */
+export async function call<T>(method: string, path: string, body?: unknown, signal = patience()): Promise<T> {
   let answer: Response;
   try {
     answer = await send(apiUrl + path, {
       method,
-      signal: patience(),
+      signal,
       ...(body === undefined
         ? {}
         : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
@@ -94,7 +98,7 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
   return (text === "" ? null : JSON.parse(text)) as T;
 }
 
-function refusal(status: number, text: string): ApiError {
+export function refusal(status: number, text: string): ApiError {
   const body = parsed(text);
   return new ApiError(status, body, typeof body.detail === "string" ? body.detail : `HTTP ${status}`);
 }

@@ -1,6 +1,8 @@
 // The box to write in.
-import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState, type ClipboardEvent } from "react";
 import type { Fields } from "./api";
+import { isTooLong } from "./attachments/blocks";
+import { divided } from "./attachments/divided";
 import { Chosen, DropHint, Lost, Picker, useFiles } from "./attachments/files";
 import { draft, draftFiles, joined, keepDraft, keepDraftFiles, keepSending } from "./drafts";
 import { t } from "./i18n";
@@ -23,6 +25,8 @@ interface Props {
   readOnly?: boolean;
   placeholder?: string;
   attachments?: Attachments | undefined;
+  /** Takes files at once, in place of attaching them, and a text that is too long for a message as files. */
+  onFiles?: ((files: File[], isText: boolean) => void) | undefined;
 }
 
 const TALLEST = 240;
@@ -31,10 +35,12 @@ const TALLEST = 240;
  * Enter sends, Shift+Enter begins a line. The box is empty as soon as a text is on its way, so a second
  * Enter sends nothing; texts are sent one after the other. What the server refuses comes back.
  */
-export function Composer({ place, onSend, onStop, readOnly = false, placeholder, attachments }: Props) {
+export function Composer({ place, onSend, onStop, readOnly = false, placeholder, attachments, onFiles }: Props) {
   const [text, setText] = useState(() => draft(place));
   const form = useRef<HTMLFormElement>(null);
-  const { files, setFiles, add, remove, problem, isOver, onPaste } = useFiles(readOnly ? undefined : attachments?.accept, form);
+  const accept = readOnly ? undefined : onFiles === undefined ? attachments?.accept : "*";
+  const take = onFiles && ((found: File[]) => onFiles(found, false));
+  const { files, setFiles, add, remove, problem, isOver, onPaste } = useFiles(accept, form, take);
   const [before, setBefore] = useState(() => draftFiles(place));
   const lost = before.filter((name) => !files.some((each) => each.name === name));
   if (lost.length < before.length) setBefore(lost);
@@ -62,6 +68,12 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
     const wanted = text.trim();
     const chosen = files;
     if ((wanted === "" && chosen.length === 0) || readOnly) return;
+    if (onFiles !== undefined && isTooLong(wanted)) {
+      const { words, files: parts } = divided(wanted);
+      onFiles(parts, true);
+      write(words);
+      return;
+    }
     write("");
     keepSending(place, wanted);
     setFiles([]);
@@ -83,6 +95,16 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
     box.current?.focus();
   };
 
+  /** Take what is pasted as files if it is too long for a message. */
+  const paste = (event: ClipboardEvent<HTMLTextAreaElement>) => {
+    onPaste(event);
+    const pasted = event.clipboardData.getData("text/plain");
+    if (event.defaultPrevented || onFiles === undefined || readOnly || !isTooLong(pasted)) return;
+    event.preventDefault();
+    const { words, files: parts } = divided(pasted);
+    onFiles(parts, true);
+    if (words !== "") write(joined(text, words));
+  };
   const stop = () => {
     onStop?.();
     // The button goes, and would take the focus with it.
@@ -98,9 +120,7 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
         submit();
       }}
     >
-      {attachments !== undefined && !readOnly && (
-        <Picker accept={attachments.accept} onPick={add} />
-      )}
+      {accept !== undefined && <Picker accept={accept === "*" ? "" : accept} onPick={add} />}
       <div className="grow">
         <Chosen files={files} onRemove={remove} />
         {problem !== "" && <p className="wrong" role="alert">{problem}</p>}
@@ -116,7 +136,7 @@ export function Composer({ place, onSend, onStop, readOnly = false, placeholder,
           aria-label={t("message")}
           placeholder={readOnly ? t("readOnly") : (placeholder ?? t("placeholder"))}
           onChange={(event) => write(event.target.value)}
-          onPaste={onPaste}
+          onPaste={paste}
           onKeyDown={(event) => {
             if (event.key === "Escape") stop();
             onEnter(submit)(event);

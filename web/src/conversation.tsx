@@ -49,7 +49,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
   const last = messages.at(-1);
   const isAnswering = isBusy && last?.role === "ai";
   const product = products[graph];
-  const { View, Header, Answer, Message } = product ?? {};
+  const { View, Header, Answer, Message, intake } = product ?? {};
   const attachments = product === undefined ? ANY_FILE : product.attachments;
   const hasState = product === undefined && entriesOf(state.values).length > 0;
   const Panel = product === undefined ? (hasState ? StatePanel : undefined) : product.Panel;
@@ -165,6 +165,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
       <div className="below">
         <Notice state={state} threadId={threadId} graph={graph} />
         <Pending runs={state.queued} onCancel={state.withdraw} />
+        {intake !== undefined && <Suspense><intake.View {...view} /></Suspense>}
         {/* Hidden, it keeps what is typed and the files. A graph without messages takes no text at all. */}
         {isChat && <div hidden={isAsked || isGone(state.problem)}>
           <Composer
@@ -174,6 +175,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
             readOnly={isReadOnly}
             placeholder={t(questions.length > 0 ? "placeholderAnswer" : isBusy ? "placeholderBusy" : "placeholder")}
             attachments={attachments}
+            onFiles={intake && ((files, isText) => intake.take(threadId, files, isText))}
           />
         </div>}
       </div>

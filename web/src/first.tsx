@@ -9,16 +9,18 @@ import { newId } from "./ids";
 import { about } from "./names";
 import { Opening } from "./opening";
 import { explain } from "./problems";
-import type { StartProps } from "./products/props";
+import type { Intake, StartProps } from "./products/props";
 import { titled } from "./threads";
 
 interface Props extends StartProps {
   hint?: string;
+  /** How the product takes files before the first message. */
+  intake?: Intake;
   /** What the product shows before the first message. */
   children?: ReactNode;
 }
 
-export function First({ assistant, onStarted, hint, children }: Props) {
+export function First({ assistant, onStarted, hint, intake, children }: Props) {
   const [problem, setProblem] = useState<unknown>(null);
   const [sent, setSent] = useState<string | null>(null);
   const id = useRef<string | null>(null);
@@ -39,6 +41,18 @@ export function First({ assistant, onStarted, hint, children }: Props) {
       return false;
     }
   };
+  /** Begin the conversation without a message: files are added to it, and the next message reads them. */
+  const take = async (files: File[], isText: boolean) => {
+    setProblem(null);
+    const thread = (id.current ??= newId());
+    try {
+      await api.createThread(thread, assistant.graph_id, titled(files[0]?.name ?? ""));
+      intake?.take(thread, files, isText);
+      onStarted(thread, assistant.graph_id, "");
+    } catch (error) {
+      setProblem(error);
+    }
+  };
   return (
     <Opening
       title={api.label(assistant.graph_id)}
@@ -51,6 +65,7 @@ export function First({ assistant, onStarted, hint, children }: Props) {
             place={`new:${assistant.graph_id}`}
             onSend={begin}
             onStop={sent !== null && problem !== null ? holding.giveUp : undefined}
+            onFiles={intake && ((files, isText) => void take(files, isText))}
           />
         </>
       }

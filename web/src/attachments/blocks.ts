@@ -61,8 +61,19 @@ function base64Of(file: File): Promise<string> {
 const REST = 64 * 1024;
 const limit = Number(document.querySelector<HTMLMetaElement>('meta[name="threadhold-max-body"]')?.content);
 
-/** How many bytes of files a message may carry: base64 adds a third. Without a limit, the server decides. */
-export const LARGEST = Number.isFinite(limit) && limit > 0 ? Math.max(0, Math.floor(((limit - REST) * 3) / 4)) : Infinity;
+/** How many bytes of JSON a message may have. Without a limit, the server decides. */
+const ROOM = Number.isFinite(limit) && limit > 0 ? Math.max(0, limit - REST) : Infinity;
+
+/** How many bytes of files a message may carry: base64 adds a third. */
+export const LARGEST = Math.floor((ROOM * 3) / 4);
+
+// A character is at most six bytes of JSON.
+const WIDEST = 6;
+
+/** Return whether a text is too long for a message. */
+export function isTooLong(text: string, room = ROOM): boolean {
+  return text.length * WIDEST > room && new TextEncoder().encode(JSON.stringify(text)).length > room;
+}
 
 export function sizeOf(files: File[]): number {
   return files.reduce((sum, each) => sum + each.size, 0);

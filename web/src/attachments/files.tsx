@@ -32,18 +32,25 @@ const w = wordsOf(
  * The files, and the ways by which they come: the button, the clipboard, and a drop on the part of the page around `form`.
  *
  * @param accept as the attribute of an input
+ * @param take takes the files at once: none waits for the message
  */
-export function useFiles(accept: string | undefined, form: RefObject<HTMLElement | null>) {
+export function useFiles(accept: string | undefined, form: RefObject<HTMLElement | null>, take?: (files: File[]) => void) {
   const [files, setFiles] = useState<File[]>([]);
   const [problem, setProblem] = useState("");
   const add = (found: File[]) => {
     if (accept === undefined || found.length === 0) return;
+    if (take !== undefined) {
+      take(found);
+      return;
+    }
     const { good, problems } = sift(found, files, accept);
     setProblem(problems.join("\n"));
     setFiles([...files, ...good]);
   };
   const onPaste = (event: ClipboardEvent) => {
     const found = [...event.clipboardData.files];
+    // A copied table is a text, and a picture of it.
+    if (take !== undefined && event.clipboardData.types.includes("text/plain")) return;
     if (accept === undefined || found.length === 0) return;
     event.preventDefault();
     add(found);

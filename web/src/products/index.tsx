@@ -2,7 +2,8 @@
 import { lazy, type ComponentType } from "react";
 import type { Attachments } from "../composer";
 import { wordsOf } from "../i18n";
-import type { AnswerProps, MessageProps, PageProps, QuestionProps, StartProps, ViewProps } from "./props";
+import { intake } from "./diagnosis/intake";
+import type { AnswerProps, Intake, MessageProps, PageProps, QuestionProps, StartProps, ViewProps } from "./props";
 import { forget } from "./tutor/kept";
 
 export interface Product {
@@ -21,6 +22,8 @@ export interface Product {
   Answer?: ComponentType<AnswerProps>;
   /** How the graph takes files with a message; none by default. */
   attachments?: Attachments;
+  /** Takes files by itself, beside the messages. */
+  intake?: Intake;
   /** Shown at each message of the person. */
   Message?: ComponentType<MessageProps>;
   /** Shown instead of the plain card of a question. */
@@ -51,7 +54,10 @@ export const products: Record<string, Product> = {
   },
   research: { Start: lazy(() => import("./research/start")), Page: lazy(() => import("./research/page")) },
   diagnosis: {
+    Start: lazy(() => import("./diagnosis/start")),
     Panel: lazy(() => import("./diagnosis/panel")),
     panelName: () => investigation("name"),
+    Question: lazy(() => import("./diagnosis/question")),
+    intake,
   },
 };

@@ -1,4 +1,5 @@
 // What the shell gives to the components of products.
+import type { ComponentType } from "react";
 import type { Assistant, Fields } from "../api";
 import type { Shown } from "../shown";
 
@@ -18,6 +19,14 @@ export interface StartProps {
   assistant: Assistant;
   /** Open a thread, and send `text` in it unless it is empty. */
   onStarted: (thread: string, assistant: string, text: string) => void;
+}
+
+/** How a product takes files: at once, as they are chosen, dropped or pasted, and not with a message. */
+export interface Intake {
+  /** Begin to add files to a thread. `isText`: they are a text that was too long for a message. */
+  take: (thread: string, files: File[], isText: boolean) => void;
+  /** Shown above the composer: what is on its way, and what was added. */
+  View: ComponentType<ViewProps>;
 }
 
 export interface PageProps {

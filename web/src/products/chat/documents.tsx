@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState, type DragEvent } from "react"
 import { t } from "../../i18n";
 import { explain } from "../../problems";
 import * as client from "./documents-client";
-import { UploadRow } from "./upload-row";
+import { DocumentRow } from "./upload-row";
 import * as uploads from "./uploads";
 import "./styles.css";
 import { w } from "./words";
@@ -21,7 +21,7 @@ export function Documents() {
     <div className="stack">
       <DropZone />
       <ul className="plain stack uploads" aria-live="polite">
-        {sent.filter((each) => !isListed(each)).map((each) => <UploadRow key={each.name} upload={each} />)}
+        {sent.filter((each) => !isListed(each)).map((each) => <DocumentRow key={each.name} upload={each} />)}
       </ul>
       {problem !== null && (
         <p className="alert row" role="alert">

@@ -1,38 +1,27 @@
-// An upload: how far it is, or why it failed.
+// A document on its way: how far it is, or why it failed.
 import { ApiError } from "../../api";
+import { Share, UploadRow } from "../upload-row";
 import * as uploads from "./uploads";
 import { w } from "./words";
 
-export function UploadRow({ upload }: { upload: uploads.Upload }) {
+export function DocumentRow({ upload }: { upload: uploads.Upload }) {
   const isOver = upload.state !== "reading" && upload.state !== "asking";
+  const isFailed = upload.state === "failed";
   return (
-    <li className={upload.state === "failed" ? "alert" : "notice upload"}>
-      <div className="row">
-        <span className="grow clip">{upload.name}</span>
-        {upload.state === "failed" && upload.file !== undefined && (
-          <button className="quiet small" onClick={() => uploads.retry(upload)}>{w("again")}</button>
-        )}
-        {isOver && (
-          <button className="quiet small" aria-label={`${w("dismiss")}: ${upload.name}`} onClick={() => uploads.dismiss(upload.name)}>
-            <span aria-hidden="true">×</span>
-          </button>
-        )}
-      </div>
+    <UploadRow
+      name={upload.name}
+      isFailed={isFailed}
+      actions={isFailed && upload.file !== undefined ? [{ word: w("again"), onClick: () => uploads.retry(upload) }] : []}
+      dismiss={w("dismiss")}
+      onDismiss={isOver ? () => uploads.dismiss(upload.name) : undefined}
+    >
       <Said upload={upload} />
-    </li>
+    </UploadRow>
   );
 }
 
 function Said({ upload }: { upload: uploads.Upload }) {
-  if (upload.state === "reading") {
-    const share = Math.round(upload.done * 100);
-    return (
-      <>
-        <progress className="progress" aria-label={upload.name} max={100} value={share} />
-        <span className="meta">{w("reading")} · {share} %</span>
-      </>
-    );
-  }
+  if (upload.state === "reading") return <Share name={upload.name} done={upload.done} word={w("reading")} />;
   if (upload.state === "asking") {
     return (
       <div className="row wrap ask meta">

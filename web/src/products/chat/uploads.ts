@@ -1,5 +1,5 @@
-// Uploads of this tab. They go on when the documents are closed, and are known after a reload.
-import { useSyncExternalStore } from "react";
+// Documents on their way. They go on when the list is closed, and are known after a reload.
+import { Uploading, useUploading } from "../uploading";
 import * as client from "./documents-client";
 
 export interface Upload {
@@ -14,22 +14,10 @@ export interface Upload {
 }
 
 const KEY = "threadhold-uploads";
-const LEAVE_MS = 2_000;
-// At once; the server reads one document at a time.
-const MOST = 2;
 
-let uploads: Upload[] = restored();
-const listeners = new Set<() => void>();
-const queue: Upload[] = [];
-let running = 0;
-// A page that is left aborts its requests. The server goes on, and the next page shows it.
-let isLeaving = false;
-addEventListener("beforeunload", () => {
-  isLeaving = true;
-  // The person may stay.
-  setTimeout(() => {
-    isLeaving = false;
-  }, LEAVE_MS);
+const uploads = new Uploading<Upload>((each) => each.name, restored(), (list) => {
+  const names = list.filter((each) => each.state === "reading").map((each) => each.name);
+  sessionStorage.setItem(KEY, JSON.stringify(names));
 });
 
 function restored(): Upload[] {
@@ -41,44 +29,29 @@ function restored(): Upload[] {
   }
 }
 
-function change(next: Upload[]): void {
-  uploads = next;
-  const names = next.filter((each) => each.state === "reading").map((each) => each.name);
-  sessionStorage.setItem(KEY, JSON.stringify(names));
-  for (const each of listeners) each();
-}
-
-function set(name: string, changes: Partial<Upload>): void {
-  change(uploads.map((each) => (each.name === name ? { ...each, ...changes } : each)));
-}
-
-export function useUploads(): Upload[] {
-  return useSyncExternalStore(
-    (listen) => {
-      listeners.add(listen);
-      return () => listeners.delete(listen);
-    },
-    () => uploads,
-  );
-}
+export const useUploads = (): Upload[] => useUploading(uploads);
 
 /** Store files. A name that is taken is asked about first; a file that is on its way is not sent twice. */
 export function add(files: File[]): void {
   for (const file of files) {
-    const known = uploads.find((each) => each.name === file.name);
+    const known = uploads.find(file.name);
     if (known?.state === "reading" || known?.state === "asking") continue;
-    const made: Upload = { name: file.name, state: "reading", done: 0, file };
-    change([...uploads.filter((each) => each.name !== file.name), made]);
-    queue.push(made);
+    uploads.put({ name: file.name, state: "reading", done: 0, file });
+    uploads.start(
+      async () => {
+        if ((await client.find(file.name)) !== undefined) uploads.set(file.name, { state: "asking" });
+        else await send(file);
+      },
+      (problem) => uploads.set(file.name, { state: "failed", problem }),
+    );
   }
-  work();
 }
 
 /** Replace the document whose name is taken. */
-export function replace(upload: Upload): void {
-  if (upload.file === undefined || upload.state !== "asking") return;
-  set(upload.name, { state: "reading" });
-  void send(upload.file);
+export function replace({ name, file, state }: Upload): void {
+  if (file === undefined || state !== "asking") return;
+  uploads.set(name, { state: "reading" });
+  uploads.start(() => send(file), (problem) => uploads.set(name, { state: "failed", problem }));
 }
 
 export function retry(upload: Upload): void {
@@ -86,50 +59,25 @@ export function retry(upload: Upload): void {
 }
 
 export function dismiss(name: string): void {
-  change(uploads.filter((each) => each.name !== name));
+  uploads.keep((each) => each.name !== name);
 }
 
 /** Compare with what the server says; what it neither reads nor has is lost. */
 export function compare(found: client.Listed): void {
   const stored = new Set(found.documents.map((each) => each.name));
-  const reloaded = uploads.filter((each) => each.file === undefined && each.state !== "stored");
+  const reloaded = uploads.all().filter((each) => each.file === undefined && each.state !== "stored");
   for (const { name, done } of reloaded) {
     const share = found.uploading[name];
     if (share !== undefined) {
-      if (share !== done) set(name, { state: "reading", done: share });
-    } else if (stored.has(name)) set(name, { state: "stored", done: 1 });
-    else set(name, { state: "lost" });
-  }
-}
-
-function work(): void {
-  while (running < MOST && queue.length > 0) {
-    const next = queue.shift();
-    if (next?.file === undefined) continue;
-    running++;
-    void begin(next.file).finally(() => {
-      running--;
-      work();
-    });
-  }
-}
-
-async function begin(file: File): Promise<void> {
-  try {
-    if ((await client.find(file.name)) !== undefined) set(file.name, { state: "asking" });
-    else await send(file);
-  } catch (problem) {
-    if (!isLeaving) set(file.name, { state: "failed", problem });
+      if (share !== done) uploads.set(name, { state: "reading", done: share });
+    } else if (stored.has(name)) uploads.set(name, { state: "stored", done: 1 });
+    else uploads.set(name, { state: "lost" });
   }
 }
 
 async function send(file: File): Promise<void> {
-  try {
-    const stored = await client.store(file, (done) => set(file.name, { done }));
-    const others = (await client.list(null)).documents;
-    const twin = others.find((each) => each.document_id === stored.document_id && each.name !== stored.name);
-    set(file.name, { state: "stored", done: 1, twin: twin?.name });
-  } catch (problem) {
-    if (!isLeaving) set(file.name, { state: "failed", problem });
-  }
+  const stored = await client.store(file, (done) => uploads.set(file.name, { done }));
+  const others = (await client.list(null)).documents;
+  const twin = others.find((each) => each.document_id === stored.document_id && each.name !== stored.name);
+  uploads.set(file.name, { state: "stored", done: 1, twin: twin?.name });
 }

@@ -2,7 +2,7 @@
 import { useState, type CSSProperties } from "react";
 import type { Evidence, Hypothesis, State, Test } from "./client";
 import { EvidenceDrawer } from "./evidence";
-import { named, w } from "./words";
+import { testName, w } from "./words";
 
 export interface Branch { id: string; hypothesis: Hypothesis; children: Branch[] }
 
@@ -82,7 +82,7 @@ function TestRow({ name, test, state, onOpen }: TestProps) {
     <li className={test.outcome}>
       <span className="sign" aria-hidden="true">{SIGNS[test.outcome]}</span>
       <div>
-        <span className="name">{named(name)}</span> <span className="meta">{w(test.outcome)}</span>
+        <span className="name">{testName(name)}</span> <span className="meta">{w(test.outcome)}</span>
         {test.reason !== "" && <div className="meta">{test.reason}</div>}
         {test.evidence.map((each) => (
           <button key={each.observation} className={`evidence ${each.direction}`} onClick={() => onOpen(each)}>

@@ -1,38 +1,13 @@
 // Requests about a session, and what the server answers.
 import * as api from "../../api";
+import { put } from "../put";
+import type { Diff } from "./diff";
+import type { Event, Source, State } from "./session";
+import type { Range, Slice } from "./slices";
+import { measures } from "./measures";
+import { w } from "./words";
 
-export interface Evidence {
-  direction: "for" | "against";
-  observation: string;
-  source: string;
-  start: number;
-  end: number;
-  quote: string;
-}
-export interface Test { outcome: "passed" | "failed" | "unclear"; reason: string; evidence: Evidence[] }
-export interface Hypothesis {
-  parent: string | null;
-  service: string;
-  fault: string;
-  statement: string;
-  by: "rules" | "model";
-  tests: Record<string, Test>;
-  confidence: number;
-  status: "proposed" | "investigating" | "supported" | "refuted";
-  seq: number;
-}
-export interface Source { kind: string; name: string; lines: number; chars: number; seq: number }
-export interface Entry { seq: number; when: string; kind: string; text: string }
-export interface State {
-  title: string;
-  seq: number;
-  sources: Record<string, Source>;
-  hypotheses: Record<string, Hypothesis>;
-  timeline: Entry[];
-  conclusion: { outcome: "cause" | "inconclusive"; hypothesis: string | null; missing: string[] } | null;
-  leading: string | null;
-}
-export interface Event { seq: number; type: string; at: string; data: api.Fields }
+export type * from "./session";
 
 const PAGE = 200;
 
@@ -45,11 +20,31 @@ export async function state(id: string, seq?: number): Promise<State> {
 export const events = (id: string, after: number, limit = PAGE): Promise<{ events: Event[]; last_seq: number }> =>
   api.call("GET", `/diagnosis/${id}/events?after=${after}&limit=${limit}`);
 
-/** Return the text of a source, from the event that brought it. */
-export async function textOf(id: string, source: Source): Promise<string> {
-  const found = (await events(id, source.seq - 1, 1)).events[0];
-  return typeof found?.data.text === "string" ? found.data.text : "";
+/** Add a file to the sources, and say how much of it is sent. */
+export async function addSource(
+  id: string, file: File, onSent: (done: number) => void, signal: AbortSignal,
+): Promise<{ source: Source; isNew: boolean }> {
+  const path = `/diagnosis/${id}/sources/${encodeURIComponent(file.name)}`;
+  const { body, status } = await put<{ source: Source }>(path, file, onSent, signal);
+  return { source: body.source, isNew: status === 201 };
 }
+
+/** Return the characters of a source from `start` to before `end`. */
+export const part = (id: string, source: string, { start, end }: Range): Promise<Slice> =>
+  api.call("GET", `/diagnosis/${id}/sources/${encodeURIComponent(source)}?start=${start}&end=${end}`);
+
+const COPY_MS = 120_000;
+
+/** Begin a conversation with the session as it was after an event, and return its thread. */
+export async function branch(id: string, seq: number): Promise<string> {
+  // A large session takes its time, and a second attempt would make a second one.
+  const signal = AbortSignal.timeout(COPY_MS);
+  const made = await api.call<{ thread_id: string }>("POST", `/diagnosis/${id}/branch`, { at_seq: seq }, signal);
+  return made.thread_id;
+}
+
+export const diff = async (id: string, from: number, to: number): Promise<Diff> =>
+  (await api.call<{ diff: Diff }>("GET", `/diagnosis/${id}/diff?from_seq=${from}&to_seq=${to}`)).diff;
 
 export const reportPath = (id: string): string => `/diagnosis/${id}/report`;
 export const streamPath = (id: string): string => `/diagnosis/${id}/events`;
@@ -75,7 +70,9 @@ export function told(event: Event): string {
     case "session_opened":
       return text("title");
     case "source_added":
-      return `${text("kind")} ${text("name")}, ${String(data.lines)}`;
+      return `${text("name")}, ${measures({ kind: text("kind"), format: text("format"), lines: Number(data.lines), chars: Number(data.chars) })}`;
+    case "session_branched":
+      return `${w("fromEventOf")} ${String(data.seq)}`;
     case "observation_recorded":
       return [text("service"), text("text")].filter(Boolean).join(": ");
     case "hypothesis_proposed":

@@ -3,20 +3,23 @@ import { useState, type KeyboardEvent } from "react";
 import * as api from "../../api";
 import { t } from "../../i18n";
 import { explain } from "../../problems";
+import { go } from "../../route";
 import type { ViewProps } from "../props";
 import { Causes } from "./causes";
 import * as client from "./client";
 import { Log } from "./log";
 import { Moment } from "./moment";
+import { Sources } from "./sources";
 import "./styles.css";
 import { Timeline } from "./timeline";
 import { useSession, type Session } from "./use-session";
 import { w } from "./words";
 
-const TABS = ["causes", "timeline", "log"] as const;
+const TABS = ["causes", "sources", "timeline", "log"] as const;
 type Tab = (typeof TABS)[number];
 
-export default function Panel({ threadId }: ViewProps) {
+export default function Panel(view: ViewProps) {
+  const { threadId } = view;
   const session = useSession(threadId);
   const { state, problem } = session;
   const [tab, setTab] = useState<Tab>("causes");
@@ -34,16 +37,38 @@ export default function Panel({ threadId }: ViewProps) {
   return (
     <div className="stack diagnosis">
       <Connection session={session} />
-      <Moment session={session} />
+      <Origin id={threadId} session={session} />
+      <Moment id={threadId} session={session} readOnly={view.readOnly} />
       <Conclusion state={state} />
       <Tabs chosen={tab} onChoose={setTab} />
       <div className="stack" role="tabpanel" id="diagnosis-view" aria-labelledby={`diagnosis-${tab}`} tabIndex={0}>
         {tab === "causes" && <Causes id={threadId} state={state} />}
+        {tab === "sources" && (
+          <Sources view={view} state={state} answered={answeredIn(session.events)} isNow={session.moment === null} />
+        )}
         {tab === "timeline" && <Timeline state={state} onMoment={session.setMoment} />}
         {tab === "log" && <Log session={session} />}
       </div>
       <Download id={threadId} />
     </div>
+  );
+}
+
+/** Return the last event that the assistant has answered. */
+export function answeredIn(events: client.Event[]): number {
+  return events.findLast((each) => each.type === "message_added" && each.data.role === "assistant")?.seq ?? 0;
+}
+
+/** Say where a session that is a copy comes from. */
+function Origin({ id, session }: { id: string; session: Session }) {
+  const copied = session.events.findLast((each) => each.type === "session_branched" && each.data.origin !== id);
+  if (copied === undefined) return null;
+  const thread = String(copied.data.origin);
+  return (
+    <p className="notice row">
+      <span>{w("branched")} {String(copied.data.seq)}.</span>
+      <button className="small" onClick={() => go({ thread, assistant: "diagnosis" })}>{w("toOrigin")}</button>
+    </p>
   );
 }
 
