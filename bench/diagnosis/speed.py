@@ -109,7 +109,17 @@ def _seen(source: str, text: str, number: int) -> Seen:
     end = text.index("\n", start)
     quote = text[start:end]
     return Seen(
-        f"o{number}", "context", source, start, end, quote, "notice", "payments", "info", "neutral", number
+        f"o{number}",
+        "context",
+        source,
+        start,
+        end,
+        quote,
+        "notice",
+        "payments",
+        "info",
+        "neutral",
+        number,
     )
 
 

@@ -53,9 +53,7 @@ def question(missing: Sequence[str], state: State, shown: str) -> str:
         else "No cause has enough evidence yet."
     )
     wanted = "\n".join(f"- {report.plain(each)}" for each in missing)
-    asked = (
-        f"Can you give me one of these?\n{wanted}\n\nIf not, say “no”, and I end with what there is."
-    )
+    asked = f"Can you give me one of these?\n{wanted}\n\nIf not, say “no”, and I end with what there is."
     return "\n\n".join(filter(None, [guess, shown, asked]))
 
 

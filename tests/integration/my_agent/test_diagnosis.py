@@ -624,7 +624,9 @@ MESSAGES = (LOG, PAYMENTS, CHECKOUT, "no", "why?", "thanks", "it is the network"
         st.sampled_from(MESSAGES)
         | st.text(min_size=1, max_size=300)
         | st.binary(min_size=1, max_size=300).map(lambda each: f"2026-03-02 ERROR {each!r}\n")
-        | st.binary(min_size=1, max_size=300).map(lambda each: each.decode("utf-8", "surrogateescape")),
+        | st.binary(min_size=1, max_size=300).map(
+            lambda each: each.decode("utf-8", "surrogateescape")
+        ),
         min_size=1,
         max_size=5,
     ),
