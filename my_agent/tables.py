@@ -17,7 +17,10 @@ tables = Tables(
     versions="product_version",
     modules=[
         f"my_agent.{graph}.tables"
-        for graph in ("chat", "companies", "diagnosis", "icp_finder.records", "research", "tutor")
+        for graph in (
+            *("chat", "companies", "diagnosis.record", "icp_finder.records"),
+            *("research", "tutor"),
+        )
     ],
 )
 metadata = tables.metadata

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from bench.backends import postgres
 from bench.report import Line
-from my_agent.diagnosis import following, log, texts
 from my_agent.diagnosis.analysis.checks import Seen
-from my_agent.diagnosis.events import New, NoteAdded, new
-from my_agent.diagnosis.fold import initial
 from my_agent.diagnosis.giving import Giving
 from my_agent.diagnosis.investigation import SHOWN, Round
 from my_agent.diagnosis.reading.digest import digest
 from my_agent.diagnosis.reading.sources import Given
+from my_agent.diagnosis.record import following, log, texts
+from my_agent.diagnosis.record.events import New, NoteAdded, new
+from my_agent.diagnosis.record.fold import initial
 from my_agent.diagnosis.settings import DiagnosisSettings
 from my_agent.tables import tables
 from threadhold.tables import Engine

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from my_agent.diagnosis.analysis.checks import Seen
-from my_agent.diagnosis.fold import State
-from my_agent.diagnosis.texts import Found
+from my_agent.diagnosis.record.fold import State
+from my_agent.diagnosis.record.texts import Found
 
 SHORT, WHOLE = 12_000, 24_000
 """Characters of a source that is shown in full, and of all of them together."""

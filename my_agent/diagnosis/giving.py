@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import Iterable
 
-from my_agent.diagnosis import texts
-from my_agent.diagnosis.events import New, SourceAdded, new
-from my_agent.diagnosis.fold import SOURCES, State
 from my_agent.diagnosis.reading.sources import Given
+from my_agent.diagnosis.record import texts
+from my_agent.diagnosis.record.events import New, SourceAdded, new
+from my_agent.diagnosis.record.fold import SOURCES, State
 from my_agent.diagnosis.settings import DiagnosisSettings
 
 _NAMED = "{}\n"

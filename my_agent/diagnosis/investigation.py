@@ -5,7 +5,7 @@ from typing import Literal
 
 from my_agent.diagnosis.analysis.checks import Result, Seen
 from my_agent.diagnosis.analysis.proposal import Proposal
-from my_agent.diagnosis.events import (
+from my_agent.diagnosis.record.events import (
     EvidenceRecorded,
     HypothesisProposed,
     InvestigationStarted,
@@ -14,7 +14,7 @@ from my_agent.diagnosis.events import (
     ResultRecorded,
     new,
 )
-from my_agent.diagnosis.fold import HYPOTHESES, OBSERVATIONS, State
+from my_agent.diagnosis.record.fold import HYPOTHESES, OBSERVATIONS, State
 
 By = Literal["rules", "model"]
 # Observations that are recorded without a test that needs them.

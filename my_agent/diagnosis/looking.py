@@ -18,17 +18,17 @@ from my_agent.diagnosis.analysis.proposal import Proposal
 from my_agent.diagnosis.briefing import HEAD, SHORT, WHOLE, Shown
 from my_agent.diagnosis.connectors import calls
 from my_agent.diagnosis.connectors import tools as connected
-from my_agent.diagnosis.events import New
-from my_agent.diagnosis.fold import State
 from my_agent.diagnosis.giving import Giving
 from my_agent.diagnosis.investigation import By, Round
 from my_agent.diagnosis.model import Look
 from my_agent.diagnosis.quoting import Quoting
 from my_agent.diagnosis.reading.digest import QUOTE, Digest
 from my_agent.diagnosis.reading.sources import Given
+from my_agent.diagnosis.record.events import New
+from my_agent.diagnosis.record.fold import State
+from my_agent.diagnosis.record.texts import Found
 from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
-from my_agent.diagnosis.texts import Found
 from my_agent.models import ModelSettings
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,11 @@ from langgraph.types import interrupt
 from my_agent import parsing
 from my_agent.diagnosis import probes, replies, wishes, words
 from my_agent.diagnosis.context import Context
-from my_agent.diagnosis.events import (
+from my_agent.diagnosis.giving import Giving
+from my_agent.diagnosis.looking import Looking
+from my_agent.diagnosis.reading import sources
+from my_agent.diagnosis.reading.sources import Given
+from my_agent.diagnosis.record.events import (
     ConclusionDrawn,
     MessageAdded,
     New,
@@ -22,14 +26,10 @@ from my_agent.diagnosis.events import (
     SessionOpened,
     new,
 )
-from my_agent.diagnosis.giving import Giving
-from my_agent.diagnosis.looking import Looking
-from my_agent.diagnosis.reading import sources
-from my_agent.diagnosis.reading.sources import Given
+from my_agent.diagnosis.record.texts import clean
 from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
 from my_agent.diagnosis.state import State
-from my_agent.diagnosis.texts import clean
 from my_agent.models import ModelSettings
 from my_agent.understanding.replies import reply_text, unanswered
 

@@ -5,10 +5,10 @@ import re
 from my_agent.diagnosis.analysis.checks import Searched, Seen
 from my_agent.diagnosis.analysis.kinds import kind_of
 from my_agent.diagnosis.analysis.proposal import Proposal, Quote, Role
-from my_agent.diagnosis.fold import State
 from my_agent.diagnosis.reading.digest import QUOTE, Digest, Group
+from my_agent.diagnosis.record.fold import State
+from my_agent.diagnosis.record.texts import Found
 from my_agent.diagnosis.session import Session
-from my_agent.diagnosis.texts import Found
 
 # Words of a quote that are searched, and lines with them that are compared.
 SEARCHED, COMPARED = 6, 200

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from my_agent.diagnosis import report
-from my_agent.diagnosis.fold import State
+from my_agent.diagnosis.record.fold import State
 
 OFFLINE = (
     "No language model is configured, so I list what stands out, and name a cause only where two "

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from my_agent.diagnosis.fold import State
+from my_agent.diagnosis.record.fold import State
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#])")
 _ENDS = ("refuted",)

@@ -8,13 +8,13 @@ from langgraph.runtime import ExecutionInfo
 from sqlalchemy import Connection
 
 from my_agent import parsing
-from my_agent.diagnosis import branching, following, log, texts
-from my_agent.diagnosis.events import CONTENTS, Event, New
-from my_agent.diagnosis.fold import State, apply
-from my_agent.diagnosis.log import Moment
 from my_agent.diagnosis.reading import digest
 from my_agent.diagnosis.reading.digest import Digest
-from my_agent.diagnosis.texts import Found
+from my_agent.diagnosis.record import branching, following, log, texts
+from my_agent.diagnosis.record.events import CONTENTS, Event, New
+from my_agent.diagnosis.record.fold import State, apply
+from my_agent.diagnosis.record.log import Moment
+from my_agent.diagnosis.record.texts import Found
 from my_agent.tables import tables
 from my_agent.user import caller
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from my_agent.diagnosis import report
 from my_agent.diagnosis.analysis.anomalies import Anomaly
 from my_agent.diagnosis.analysis.overview import Overview, Section
-from my_agent.diagnosis.fold import State
+from my_agent.diagnosis.record.fold import State
 from my_agent.diagnosis.runbooks import Passage
 
 QUOTED = 240

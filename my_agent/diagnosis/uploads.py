@@ -14,10 +14,11 @@ from typing import IO, NamedTuple, Self
 
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import log, texts
-from my_agent.diagnosis.events import Kind, SourceAdded, new
-from my_agent.diagnosis.fold import SOURCES
 from my_agent.diagnosis.reading.sources import sniff
+from my_agent.diagnosis.reading.summary import Kind
+from my_agent.diagnosis.record import log, texts
+from my_agent.diagnosis.record.events import SourceAdded, new
+from my_agent.diagnosis.record.fold import SOURCES
 from my_agent.diagnosis.settings import DiagnosisSettings
 
 PART = 1 << 18

@@ -47,7 +47,7 @@ class Moments(BaseModel):
 @endpoint("POST /diagnosis/{thread_id}/branch")
 async def branch(caller: Caller, body: Moment) -> Response:
     """Make a thread with the session and the conversation until an event; the origin stays."""
-    from my_agent.diagnosis import branching, log
+    from my_agent.diagnosis.record import branching, log
 
     session = await find(caller)
     last = await session.read(lambda conn: log.last_seq(conn, session.tenant, session.id))
@@ -73,8 +73,8 @@ async def branch(caller: Caller, body: Moment) -> Response:
 @endpoint("GET /diagnosis/{thread_id}/diff")
 async def compare(caller: Caller, query: Moments) -> Response:
     """Answer with what became of a session from one event to another: added, removed, changed."""
-    from my_agent.diagnosis import log
-    from my_agent.diagnosis.diff import diff
+    from my_agent.diagnosis.record import log
+    from my_agent.diagnosis.record.diff import diff
 
     session = await find(caller)
 
@@ -111,7 +111,7 @@ def _metadata(session: Session, origin: Json, seq: int) -> Json:
 
 async def _copy(session: Session, into: Session, seq: int) -> int:
     """Copy the events of a session; return the last event of the copy."""
-    from my_agent.diagnosis import branching, log
+    from my_agent.diagnosis.record import branching, log
     from my_agent.tables import tables
 
     def work(conn: Connection) -> int:
@@ -132,7 +132,7 @@ async def _has_begun(session: Session) -> bool:
 
 async def _messages(session: Session, seq: int) -> list[Json]:
     """Return the conversation until an event: each message as the thread has it, if it has it."""
-    from my_agent.diagnosis import branching
+    from my_agent.diagnosis.record import branching
 
     said = await session.read(
         lambda conn: branching.conversation(conn, session.tenant, session.id, seq, MESSAGES)

@@ -67,8 +67,8 @@ class Notes(BaseModel):
 @endpoint("GET /diagnosis/{thread_id}/state")
 async def state(caller: Caller, query: StateQuery) -> Response:
     """Answer with the state of a session, now or at a moment, and the event that it stands for."""
-    from my_agent.diagnosis import log
     from my_agent.diagnosis.reading.record import micros
+    from my_agent.diagnosis.record import log
 
     session = await find(caller)
     if query.at is not None and query.at_seq is not None:
@@ -85,7 +85,7 @@ async def state(caller: Caller, query: StateQuery) -> Response:
 @endpoint("GET /diagnosis/{thread_id}/events")
 async def events(caller: Caller, query: PageQuery) -> Response:
     """Answer with a page of events; with `Accept: text/event-stream`, follow them as they come."""
-    from my_agent.diagnosis import log
+    from my_agent.diagnosis.record import log
 
     session = await find(caller)
     # A client that takes both gets the page, which ends.
@@ -108,9 +108,9 @@ async def events(caller: Caller, query: PageQuery) -> Response:
 @endpoint("GET /diagnosis/{thread_id}/timeline")
 async def timeline(caller: Caller, query: PageQuery) -> Response:
     """Answer with the timeline of a page of events, in the order of the incident."""
-    from my_agent.diagnosis import log
-    from my_agent.diagnosis.fold import timeline_entry
-    from my_agent.diagnosis.upcasting import current
+    from my_agent.diagnosis.record import log
+    from my_agent.diagnosis.record.fold import timeline_entry
+    from my_agent.diagnosis.record.upcasting import current
 
     session = await find(caller)
 
@@ -136,7 +136,7 @@ async def timeline(caller: Caller, query: PageQuery) -> Response:
 @endpoint("GET /diagnosis/{thread_id}/report")
 async def report(caller: Caller) -> Response:
     """Answer with the report of a session in Markdown."""
-    from my_agent.diagnosis import log
+    from my_agent.diagnosis.record import log
     from my_agent.diagnosis.report import render
 
     session = await find(caller)
@@ -150,8 +150,8 @@ async def report(caller: Caller) -> Response:
 @endpoint("POST /diagnosis/{thread_id}/events", acts_again=True)
 async def add_notes(caller: Caller, body: Notes) -> Response:
     """Append notes, if the session is at the event that `If-Match` names."""
-    from my_agent.diagnosis import following, log
-    from my_agent.diagnosis.events import NoteAdded, new
+    from my_agent.diagnosis.record import following, log
+    from my_agent.diagnosis.record.events import NoteAdded, new
 
     session = await find(caller)
     given = caller.request.headers.get("if-match")
@@ -183,7 +183,7 @@ async def add_notes(caller: Caller, body: Notes) -> Response:
 @endpoint("POST /diagnosis/{thread_id}/replay")
 async def replay(caller: Caller) -> Response:
     """Rebuild the state from all events, and compare it with the stored one and the graph's."""
-    from my_agent.diagnosis.verify import verify
+    from my_agent.diagnosis.record.verify import verify
 
     session = await find(caller)
     found = await operations.read_state(caller.user, session.id)
@@ -196,7 +196,7 @@ ROUTES = [state, events, timeline, report, add_notes, replay]
 
 
 def _follow(session: Session, start: int) -> Response:
-    from my_agent.diagnosis.following import TooManyFollowers, counted
+    from my_agent.diagnosis.record.following import TooManyFollowers, counted
     from my_agent.diagnosis.settings import DiagnosisSettings
 
     most = DiagnosisSettings.from_environment().max_followers
@@ -217,7 +217,7 @@ def _follow(session: Session, start: int) -> Response:
 
 async def _sent(session: Session, after: int) -> AsyncIterator[bytes]:
     """Yield the events as server-sent events, until the caller may no longer read them."""
-    from my_agent.diagnosis.following import follow
+    from my_agent.diagnosis.record.following import follow
     from my_agent.tables import tables
 
     clock = asyncio.get_running_loop().time

@@ -53,7 +53,8 @@ def largest() -> LargeBody:
 @endpoint("PUT /diagnosis/{thread_id}/sources/{name}", large=largest)
 async def upload(caller: Caller) -> Response:
     """Add a text file as a source. The same text under the same name is added once."""
-    from my_agent.diagnosis import following, uploads
+    from my_agent.diagnosis import uploads
+    from my_agent.diagnosis.record import following
     from my_agent.diagnosis.settings import DiagnosisSettings
 
     session = await find(caller)
@@ -86,7 +87,7 @@ async def upload(caller: Caller) -> Response:
 @endpoint("GET /diagnosis/{thread_id}/sources/{source_id}")
 async def part(caller: Caller, query: Part) -> Response:
     """Answer with the characters of a source from `start` to `end`, and how many it has."""
-    from my_agent.diagnosis import log, texts
+    from my_agent.diagnosis.record import log, texts
 
     session = await find(caller)
     name = caller.name("source_id")

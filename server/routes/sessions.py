@@ -42,7 +42,7 @@ class Session(NamedTuple):
         return await self._run(work, write=True)
 
     async def _run(self, work: Callable[[Connection], T], *, write: bool = False) -> T:
-        from my_agent.diagnosis.upcasting import UnknownEvent
+        from my_agent.diagnosis.record.upcasting import UnknownEvent
         from my_agent.tables import tables
 
         try:
@@ -59,7 +59,7 @@ async def find(caller: Caller) -> Session:
 
     That of a copied thread begins here with the events of the thread that was copied.
     """
-    from my_agent.diagnosis import log
+    from my_agent.diagnosis.record import log
 
     thread = await find_thread(caller, caller.name("thread_id"), GRAPH)
     session = Session(caller, thread["thread_id"])
@@ -72,7 +72,7 @@ async def find(caller: Caller) -> Session:
 
 
 async def _take_over(session: Session, place: Json) -> None:
-    from my_agent.diagnosis import branching
+    from my_agent.diagnosis.record import branching
     from my_agent.tables import tables
 
     tenant = session.tenant

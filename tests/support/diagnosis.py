@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from my_agent.diagnosis.events import (
+from my_agent.diagnosis.record.events import (
     CONTENTS,
     Event,
     EvidenceRecorded,
@@ -16,9 +16,9 @@ from my_agent.diagnosis.events import (
     SourceAdded,
     new,
 )
-from my_agent.diagnosis.log import event_hash
-from my_agent.diagnosis.snapshots import GENESIS
-from my_agent.diagnosis.texts import measure
+from my_agent.diagnosis.record.log import event_hash
+from my_agent.diagnosis.record.snapshots import GENESIS
+from my_agent.diagnosis.record.texts import measure
 
 LOG = """==> payments.log <==
 2026-03-02 09:00:01,000 INFO [payments] request handled in 12 ms

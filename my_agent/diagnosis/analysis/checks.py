@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from my_agent.diagnosis.analysis.proposal import Proposal, Role
-from my_agent.diagnosis.events import Outcome
 from my_agent.diagnosis.reading.digest import Stance
+from my_agent.diagnosis.record.events import Outcome
 
 # Clocks of components differ.
 TOLERANCE = 30_000_000

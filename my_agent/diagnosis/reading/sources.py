@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from my_agent.diagnosis.events import Kind
 from my_agent.diagnosis.reading import names
 from my_agent.diagnosis.reading.record import clean
 from my_agent.diagnosis.reading.scan import Scan
+from my_agent.diagnosis.reading.summary import Kind
 
 HEAD = 65_536
 """Characters of an upload that tell what it is."""

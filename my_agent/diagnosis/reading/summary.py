@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+Kind = Literal["log", "metrics", "trace", "probe", "text", "words"]
+"""What a source is."""
 Stance = Literal["trouble", "fine", "neutral"]
 """Whether something says that it goes wrong, that it goes well, or neither."""
 

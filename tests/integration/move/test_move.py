@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from langgraph_runtime_sql.database.schema import packed_id
-from my_agent.diagnosis import log as diagnosis
-from my_agent.diagnosis import texts
-from my_agent.diagnosis.verify import verify
+from my_agent.diagnosis.record import log as diagnosis
+from my_agent.diagnosis.record import texts
+from my_agent.diagnosis.record.verify import verify
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
 from my_agent.icp_finder.records import store
 from server.cli import main

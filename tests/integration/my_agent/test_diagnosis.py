@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
-from my_agent.diagnosis import log
-from my_agent.diagnosis.fold import replay
 from my_agent.diagnosis.graph import graph
-from my_agent.diagnosis.snapshots import GENESIS
+from my_agent.diagnosis.record import log
+from my_agent.diagnosis.record.fold import replay
+from my_agent.diagnosis.record.snapshots import GENESIS
 from tests.support import databases
 from tests.support.diagnosis import LOG
 from tests.support.openai_replies import Answer, say_json

@@ -5,16 +5,16 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert, text
 
-from my_agent.diagnosis import branching, log, texts
-from my_agent.diagnosis.branching import NoSuchMoment
-from my_agent.diagnosis.diff import diff
-from my_agent.diagnosis.events import Event, MessageAdded, New, SessionBranched, new
-from my_agent.diagnosis.fold import State
-from my_agent.diagnosis.log import Conflict, Moment
 from my_agent.diagnosis.reading.digest import Digest
-from my_agent.diagnosis.snapshots import EVERY
-from my_agent.diagnosis.tables import events as table
-from my_agent.diagnosis.verify import Verdict, verify
+from my_agent.diagnosis.record import branching, log, texts
+from my_agent.diagnosis.record.branching import NoSuchMoment
+from my_agent.diagnosis.record.diff import diff
+from my_agent.diagnosis.record.events import Event, MessageAdded, New, SessionBranched, new
+from my_agent.diagnosis.record.fold import State
+from my_agent.diagnosis.record.log import Conflict, Moment
+from my_agent.diagnosis.record.snapshots import EVERY
+from my_agent.diagnosis.record.tables import events as table
+from my_agent.diagnosis.record.verify import Verdict, verify
 from tests.support.diagnosis import TEXT, evidence, note, opened, result, source
 from tests.support.products import engine
 from threadhold.tables import Engine

@@ -14,8 +14,8 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from my_agent.diagnosis import branching, log, texts
-from my_agent.diagnosis.events import MessageAdded, new
+from my_agent.diagnosis.record import branching, log, texts
+from my_agent.diagnosis.record.events import MessageAdded, new
 from my_agent.diagnosis.settings import DiagnosisSettings
 from my_agent.diagnosis.uploads import SessionFull, Unsuitable, Upload
 from my_agent.tables import tables

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import DBAPIError
 
-from my_agent.diagnosis import following, log, snapshots, texts
-from my_agent.diagnosis.events import Event, EventRefused, New, dumps
-from my_agent.diagnosis.fold import FOLD, replay
-from my_agent.diagnosis.log import Conflict, Moment, moment
-from my_agent.diagnosis.snapshots import EVERY, KEPT, Snapshot
-from my_agent.diagnosis.tables import events as table
-from my_agent.diagnosis.tables import sessions
-from my_agent.diagnosis.upcasting import UnknownEvent
-from my_agent.diagnosis.verify import verify
+from my_agent.diagnosis.record import following, log, snapshots, texts
+from my_agent.diagnosis.record.events import Event, EventRefused, New, dumps
+from my_agent.diagnosis.record.fold import FOLD, replay
+from my_agent.diagnosis.record.log import Conflict, Moment, moment
+from my_agent.diagnosis.record.snapshots import EVERY, KEPT, Snapshot
+from my_agent.diagnosis.record.tables import events as table
+from my_agent.diagnosis.record.tables import sessions
+from my_agent.diagnosis.record.upcasting import UnknownEvent
+from my_agent.diagnosis.record.verify import verify
 from tests.support import databases
 from tests.support.diagnosis import TEXT, chained, evidence, note, opened, result
 from tests.support.processes import ROOT
@@ -346,7 +346,7 @@ def test_state_at_a_time_includes_all_events_of_that_time(store: Engine, long: l
 
 KILLED = """
 import os, signal, sys
-from my_agent.diagnosis import log, snapshots
+from my_agent.diagnosis.record import log, snapshots
 from my_agent.tables import tables
 from tests.support.diagnosis import note, opened
 

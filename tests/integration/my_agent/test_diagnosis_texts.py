@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, text
 from sqlalchemy.exc import DBAPIError
 
-from my_agent.diagnosis import log, texts
-from my_agent.diagnosis.events import dumps
 from my_agent.diagnosis.reading.digest import Digest, Group, Place
-from my_agent.diagnosis.tables import events as table
+from my_agent.diagnosis.record import log, texts
+from my_agent.diagnosis.record.events import dumps
+from my_agent.diagnosis.record.tables import events as table
 from tests.support.diagnosis import chained, note
 from tests.support.processes import ROOT
 from tests.support.products import engine

@@ -16,9 +16,9 @@ from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.tenancy import scope
 from langgraph_runtime_sql.tenancy.scope import TenantScope
-from my_agent.diagnosis import log as diagnosis
-from my_agent.diagnosis import texts
 from my_agent.diagnosis.reading.digest import Digest
+from my_agent.diagnosis.record import log as diagnosis
+from my_agent.diagnosis.record import texts
 from my_agent.research.tables import pages, projects
 from my_agent.tables import metadata, tables
 from tests.support import databases, runtime

@@ -18,9 +18,9 @@ from langgraph_runtime_sql.audit.verify import verify
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.migrations import open_database
 from my_agent.chat.tables import documents, files, passages
-from my_agent.diagnosis import log as diagnosis
-from my_agent.diagnosis import texts
 from my_agent.diagnosis.reading.digest import Digest, Group
+from my_agent.diagnosis.record import log as diagnosis
+from my_agent.diagnosis.record import texts
 from my_agent.tables import tables
 from server.cli import PROGRAM, main
 from tests.support import databases

@@ -7,8 +7,8 @@ import pytest
 from my_agent.diagnosis import briefing
 from my_agent.diagnosis.analysis.checks import Searched, Seen, check
 from my_agent.diagnosis.analysis.proposal import Proposal
-from my_agent.diagnosis.fold import initial
-from my_agent.diagnosis.texts import Found
+from my_agent.diagnosis.record.fold import initial
+from my_agent.diagnosis.record.texts import Found
 
 STATE = {**initial(), "sources": {"s1": {"name": "app"}, "s2": {"name": "db"}}}
 

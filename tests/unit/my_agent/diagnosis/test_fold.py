@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from my_agent.diagnosis import confidence
-from my_agent.diagnosis.events import (
+from my_agent.diagnosis.record import confidence
+from my_agent.diagnosis.record.events import (
     CONTENTS,
     ConclusionDrawn,
     EventRefused,
@@ -21,8 +21,8 @@ from my_agent.diagnosis.events import (
     checked,
     new,
 )
-from my_agent.diagnosis.fold import apply, initial, replay
-from my_agent.diagnosis.upcasting import UPCASTERS, UnknownEvent
+from my_agent.diagnosis.record.fold import apply, initial, replay
+from my_agent.diagnosis.record.upcasting import UPCASTERS, UnknownEvent
 from tests.support.diagnosis import (
     chained,
     evidence,

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BindParameter, Text, bindparam, delete, insert, select
 
-from my_agent.diagnosis.tables import digests, events, sessions, texts
+from my_agent.diagnosis.record.tables import digests, events, sessions, texts
 
 _TENANT: BindParameter[str] = bindparam("tenant_id")
 _SESSION: BindParameter[str] = bindparam("session_id")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import signing, statements
-from my_agent.diagnosis.fold import FOLD, State, initial
+from my_agent.diagnosis.record import signing, statements
+from my_agent.diagnosis.record.fold import FOLD, State, initial
 
 logger = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import log, snapshots, statements, texts
-from my_agent.diagnosis.events import Event, EventRefused
-from my_agent.diagnosis.fold import State, apply, initial
-from my_agent.diagnosis.snapshots import GENESIS
-from my_agent.diagnosis.upcasting import UnknownEvent, current
+from my_agent.diagnosis.record import log, snapshots, statements, texts
+from my_agent.diagnosis.record.events import Event, EventRefused
+from my_agent.diagnosis.record.fold import State, apply, initial
+from my_agent.diagnosis.record.snapshots import GENESIS
+from my_agent.diagnosis.record.upcasting import UnknownEvent, current
 
 
 class Verdict(NamedTuple):

@@ -7,9 +7,9 @@ old messages, notes and times of the timeline leave it, and stay in the events.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from my_agent.diagnosis import confidence
-from my_agent.diagnosis.events import Event, EventRefused
-from my_agent.diagnosis.upcasting import current
+from my_agent.diagnosis.record import confidence
+from my_agent.diagnosis.record.events import Event, EventRefused
+from my_agent.diagnosis.record.upcasting import current
 
 FOLD = 2
 """Version of the fold. Raise it with every change of a state; older snapshots are then ignored."""

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import log, snapshots, statements, texts
-from my_agent.diagnosis.events import Event, SessionBranched, new
-from my_agent.diagnosis.fold import State
-from my_agent.diagnosis.log import Conflict, Moment
-from my_agent.diagnosis.snapshots import EVERY, GENESIS, Snapshot
-from my_agent.diagnosis.upcasting import current
+from my_agent.diagnosis.record import log, snapshots, statements, texts
+from my_agent.diagnosis.record.events import Event, SessionBranched, new
+from my_agent.diagnosis.record.fold import State
+from my_agent.diagnosis.record.log import Conflict, Moment
+from my_agent.diagnosis.record.snapshots import EVERY, GENESIS, Snapshot
+from my_agent.diagnosis.record.upcasting import current
 from threadhold.tables import Transactions
 
 

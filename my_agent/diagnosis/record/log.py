@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import snapshots, statements
-from my_agent.diagnosis.events import CONTENTS, Event, New, checked, dumps
-from my_agent.diagnosis.fold import State, apply
-from my_agent.diagnosis.snapshots import BEGINNING, EVERY, GENESIS, NEAR, Snapshot
-from my_agent.diagnosis.tables import sessions
+from my_agent.diagnosis.record import snapshots, statements
+from my_agent.diagnosis.record.events import CONTENTS, Event, New, checked, dumps
+from my_agent.diagnosis.record.fold import State, apply
+from my_agent.diagnosis.record.snapshots import BEGINNING, EVERY, GENESIS, NEAR, Snapshot
+from my_agent.diagnosis.record.tables import sessions
 from my_agent.tables import insert
 
 EVERYTHING = 2**62

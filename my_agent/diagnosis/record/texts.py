@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
-from my_agent.diagnosis import log, statements
 from my_agent.diagnosis.reading.digest import Digest
-from my_agent.diagnosis.upcasting import current
+from my_agent.diagnosis.record import log, statements
+from my_agent.diagnosis.record.upcasting import current
 
 PIECE = 1 << 18
 """The most characters of a piece."""

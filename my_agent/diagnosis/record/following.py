@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 
-from my_agent.diagnosis import log
-from my_agent.diagnosis.events import Event
+from my_agent.diagnosis.record import log
+from my_agent.diagnosis.record.events import Event
 from threadhold.tables import Transactions
 
 POLL_SECONDS = 0.03

@@ -9,11 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from my_agent.diagnosis.reading.summary import Kind
+
 Id = Annotated[str, Field(min_length=1, max_length=80)]
 Line = Annotated[str, Field(min_length=1, max_length=400)]
 Words = Annotated[str, Field(min_length=1, max_length=4000)]
 
-Kind = Literal["log", "metrics", "trace", "probe", "text", "words"]
 Outcome = Literal["passed", "failed", "unclear"]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from my_agent.diagnosis.fold import State
+from my_agent.diagnosis.record.fold import State
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from my_agent.diagnosis.events import CONTENTS
+from my_agent.diagnosis.record.events import CONTENTS
 
 Data = dict[str, Any]
 
