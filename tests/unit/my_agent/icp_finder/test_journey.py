@@ -233,7 +233,7 @@ async def test_reply_to_another_question_is_ignored(
     reply["question"] = asking["id"]
     command = await choose(confirmed(asking=asking))
     assert (command.goto, updates(command)["reply"]) == ("ingest", reply)
-    assert said(command) == "rerun"
+    assert said(command) == "Search again"
 
 
 async def test_notes_are_sent_if_nothing_is_to_be_done() -> None:
