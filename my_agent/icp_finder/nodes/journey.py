@@ -156,7 +156,9 @@ def _confirm(state: State) -> Command[Exit]:
     if answer == "change":
         return _say(state, prompts.ASK_CHANGE, asked="icp")
     unknown = [each for each in icp["industries"] if not ssic.codes([each])] if icp else []
-    words = prompts.confirm(site, icp, unknown) if site and icp else ""
+    is_changed = any(each.startswith(prompts.CHANGED.format("")) for each in state["notes"])
+    known = "\n".join(str(each.text) for each in state["messages"]) if is_changed else ""
+    words = prompts.confirm(site, icp, unknown, known) if site and icp else ""
     return _ask(state, question("confirm_icp", words, icp=icp, website=site and site["website"]))
 
 
