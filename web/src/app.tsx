@@ -6,7 +6,7 @@ import { keepDraft, moveDraft } from "./drafts";
 import { hand } from "./handed";
 import { language, languages, setLanguage, t, type Language } from "./i18n";
 import { Icon } from "./icon";
-import { newId } from "./ids";
+import { newHiddenId, newId } from "./ids";
 import { preloaded } from "./preloaded";
 import { explain } from "./problems";
 import { products } from "./products";
@@ -84,11 +84,12 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
   useEffect(() => {
     if (place.assistant !== null) void conversation();
   }, [place.assistant]);
-  const begin = async (id: string, assistant: string, text: string) => {
+  const begin = async (id: string, assistant: string, text: string, isHidden = false) => {
     if (text !== "") {
-      const message = { type: "human", content: text, id: newId() };
+      const message = { type: "human", content: text, id: isHidden ? newHiddenId() : newId() };
+      const keep = () => !isHidden && keepDraft(id, text);
       // A text that the server refuses is in the box of the new conversation.
-      await api.startRun(id, assistant, { messages: [message] }).then((run) => hand(id, message, run.run_id), () => keepDraft(id, text));
+      await api.startRun(id, assistant, { messages: [message] }).then((run) => hand(id, message, run.run_id), keep);
     }
     await conversation();
     moveDraft(`new:${assistant}`, id);

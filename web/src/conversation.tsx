@@ -74,7 +74,8 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
     },
     [answer, questions, say],
   );
-  const given = useMemo(() => answersOf(server?.runs ?? [], server?.history ?? []), [server]);
+  const takes = product?.takes;
+  const given = useMemo(() => answersOf(server?.runs ?? [], server?.history ?? [], takes), [server, takes]);
   const ids = messages.map((each) => each.id).join("\n");
   const answers = useMemo(() => answersBelow(given, new Set(ids.split("\n").filter(Boolean))), [given, ids]);
   const components = useMemo(() => {
@@ -159,7 +160,14 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
         <Announce text={isAnswering ? last.text : ""} />
         <Answers given={answers.get(null) ?? []} />
         {!isReadOnly && (
-          <Questions graph={graph} threadId={threadId} questions={questions} onAnswer={state.answer} onStarted={onStarted} />
+          <Questions
+            graph={graph}
+            threadId={threadId}
+            questions={questions}
+            onAnswer={state.answer}
+            onStarted={onStarted}
+            hasComposer={isChat}
+          />
         )}
       </Transcript>
       <div className="below">

@@ -1,4 +1,6 @@
 import { expect, it } from "vitest";
+import type * as api from "../src/api";
+import { products } from "../src/products";
 import { factsOf, optionName } from "../src/products/icp_finder/asked";
 import { partsOf, secure, sorted, type Candidate } from "../src/products/icp_finder/candidate";
 import { changesOf, messageOf, refusedOf, valuesOf, type Profile } from "../src/products/icp_finder/profile";
@@ -47,15 +49,25 @@ it("pairs each part of a score with its proof, the largest first", () => {
     { part: "feedback", value: -0.2, proof: undefined },
   ]);
 });
+it("takes only a run as an answer that has noted one", () => {
+  const states = (...answers: unknown[]) => answers.map((answer) => ({ values: { answer } }) as unknown as api.State);
+  const takes = products.icp_finder?.takes;
+  expect(takes?.(states(null, { kind: "enrich", value: "enrich" }))).toBe(true);
+  expect(takes?.(states(null, undefined))).toBe(false);
+  expect(takes?.([])).toBe(false);
+});
 it("links over https only", () => {
   expect(secure("http://acme.example/a")).toBe("https://acme.example/a");
   expect(secure("acme.example")).toBe("https://acme.example/");
   for (const bad of [null, "javascript:alert(1)", "", "https://user@evil.example", "register"]) expect(secure(bad)).toBeNull();
 });
 it("names options and facts of questions", () => {
-  expect(optionName("rerun", { value: "keep", label: "x" })).toBe(words.en.optKeepFound);
-  expect(optionName("context_change", { value: "keep", label: "x" })).toBe(words.en.optKeep);
+  expect(optionName("enrich", { value: "enrich", label: "Read them" })).toBe("Read them");
+  localStorage.setItem("threadhold-language", "pt");
+  expect(optionName("rerun", { value: "keep", label: "x" })).toBe("Ficar com o que há");
+  expect(optionName("context_change", { value: "keep", label: "x" })).toBe("Não alterar nada");
   expect(optionName("unheard", { value: "odd", label: "Odd" })).toBe("Odd");
+  localStorage.removeItem("threadhold-language");
   const asked = { kind: "context_change", question: "", options: [], details: { changed: ["regions"], website: "acme.example" } };
   expect(factsOf(asked)).toEqual([["Would change", "Regions"], ["New session for", "acme.example"]]);
 });

@@ -142,6 +142,15 @@ it("names who has answered as the server has recorded it", () => {
   ]);
 });
 
+it("shows an answer as the label of the button, and only one that its run has taken", () => {
+  const run = (id: string, answer: unknown) => ({ run_id: id, created_at: "2026-01-02", kwargs: { command: { resume: answer } } });
+  const runs = [run("taken", { choice: "enrich", label: "Ler" }), run("command", "keep 1")] as unknown as Run[];
+  const history = runs.map((each) => ({ metadata: { run_id: each.run_id }, checkpoint: { checkpoint_id: each.run_id } })) as unknown as State[];
+  const takes = (states: State[]) => states.some((each) => each.metadata.run_id === "taken");
+  expect(answersOf(runs, history, takes).map((each) => each.text)).toEqual(["“Ler” answered"]);
+  expect(answersOf(runs, history)).toHaveLength(2);
+});
+
 it("does not move an answer from before the history to the end of the messages", () => {
   const run = (id: string, at: string) => ({ run_id: id, created_at: at, kwargs: { command: { resume: "yes" } } });
   const runs = [run("new", "2026-01-03"), run("old", "2026-01-01")] as unknown as Run[];

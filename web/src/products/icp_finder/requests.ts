@@ -12,6 +12,9 @@ export const feedback = (thread: string, key: string, verdict: Verdict | null): 
 export const exportScores = (thread: string): Promise<void> =>
   api.download(`${base(thread)}/scores.csv`, `candidates-${thread.slice(-4)}.csv`);
 
+/** What the page says in a new thread, so that the finder begins. */
+export const GREETING = "Hello";
+
 /** Open a thread for a website. It makes the person's earlier threads for it read-only. */
 export const openFresh = async (agent: string, website: string): Promise<string> => {
   const metadata = { agent, ...(website === "" ? {} : { website }) };
