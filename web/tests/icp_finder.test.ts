@@ -1,10 +1,14 @@
-import { expect, it } from "vitest";
-import type * as api from "../src/api";
+import { beforeEach, expect, it, vi } from "vitest";
+import * as api from "../src/api";
 import { products } from "../src/products";
 import { factsOf, optionName } from "../src/products/icp_finder/asked";
 import { partsOf, secure, sorted, type Candidate } from "../src/products/icp_finder/candidate";
 import { changesOf, messageOf, refusedOf, valuesOf, type Profile } from "../src/products/icp_finder/profile";
+import { openFresh } from "../src/products/icp_finder/requests";
 import { words } from "../src/products/icp_finder/words";
+
+vi.mock("../src/api", { spy: true });
+beforeEach(() => vi.clearAllMocks());
 
 const empty: Profile = { industries: [], regions: [], sizes: [], keywords: [], exclusions: [] };
 const candidate = (name: string, score: number, region = ""): Candidate => ({
@@ -48,6 +52,19 @@ it("pairs each part of a score with its proof, the largest first", () => {
     { part: "region", value: 0.4, proof }, { part: "size", value: 0.1, proof: undefined },
     { part: "feedback", value: -0.2, proof: undefined },
   ]);
+});
+it.each([
+  ["the open session", { action: "resume", thread_id: "old" }, "fresh", "old"],
+  ["the newest of several", { action: "choose", candidates: [{ thread_id: "newest" }, { thread_id: "old" }] }, "fresh", "newest"],
+  // Where there is none, the server has just begun one.
+  ["none", { action: "create", thread_id: "first" }, "first", undefined],
+])("starts a fresh session in place of %s", async (_, resolution, opened, earlier) => {
+  const resolve = vi.spyOn(api, "resolve").mockResolvedValue(resolution as api.Resolution);
+  const call = vi.spyOn(api, "call").mockResolvedValue({ thread_id: "fresh" });
+  expect(await openFresh("icp_finder", "acme.example")).toBe(opened);
+  expect(resolve).toHaveBeenCalledWith("icp_finder", "acme.example");
+  const metadata = { agent: "icp_finder", website: "acme.example", resumed_from: earlier };
+  expect(call.mock.calls).toEqual(earlier === undefined ? [] : [["POST", "/threads", { metadata }]]);
 });
 it("takes only a run as an answer that has noted one", () => {
   const states = (...answers: unknown[]) => answers.map((answer) => ({ values: { answer } }) as unknown as api.State);
