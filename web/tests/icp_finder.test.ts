@@ -2,7 +2,7 @@ import { beforeEach, expect, it, vi } from "vitest";
 import * as api from "../src/api";
 import { products } from "../src/products";
 import { factsOf, optionName } from "../src/products/icp_finder/asked";
-import { partsOf, secure, sorted, type Candidate } from "../src/products/icp_finder/candidate";
+import { numbersOf, partsOf, secure, sorted, type Candidate } from "../src/products/icp_finder/candidate";
 import { changesOf, messageOf, refusedOf, valuesOf, type Profile } from "../src/products/icp_finder/profile";
 import { openFresh } from "../src/products/icp_finder/requests";
 import { words } from "../src/products/icp_finder/words";
@@ -52,6 +52,11 @@ it("pairs each part of a score with its proof, the largest first", () => {
     { part: "region", value: 0.4, proof }, { part: "size", value: 0.1, proof: undefined },
     { part: "feedback", value: -0.2, proof: undefined },
   ]);
+});
+it("numbers candidates as the list has that the finder has shown last, whatever their order now", () => {
+  const numbers = numbersOf(["a", "gone", "b"]);
+  expect([numbers.get("b"), numbers.get("a"), numbers.get("new")]).toEqual([3, 1, undefined]);
+  expect(numbersOf(undefined).size).toBe(0);
 });
 it.each([
   ["the open session", { action: "resume", thread_id: "old" }, "fresh", "old"],

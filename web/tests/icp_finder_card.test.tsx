@@ -1,5 +1,6 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
+import { CandidateRow } from "../src/products/icp_finder/candidate_row";
 import { ProfileCard } from "../src/products/icp_finder/profile_card";
 import Question from "../src/products/icp_finder/question";
 
@@ -56,4 +57,16 @@ it("has a field for an answer only where no composer is", () => {
   cleanup();
   ask("enrich", { enrich: "Read them" });
   expect(screen.queryByRole("textbox")).not.toBeNull();
+});
+
+it("shows the number of a candidate that commands use, and none of another", () => {
+  const candidate = {
+    key: "a", name: "Amber", score: 1, region: "", industry: "", source: "web", website: null, evidence: [], parts: {},
+    enrichment: { status: null, note: null, about: null, size: null, emails: [], phones: [], pages: [] }, verdict: null, reason: "",
+  };
+  const row = (number?: number) => <CandidateRow candidate={candidate} number={number} pending={null} readOnly onDecide={() => undefined} />;
+  const { rerender, container } = render(row(2));
+  expect(container.querySelector(".icp-name")?.textContent).toBe("Number 2.Amber");
+  rerender(row());
+  expect(container.querySelector(".icp-name")?.textContent).toBe("Amber");
 });
