@@ -16,6 +16,7 @@ import { SignIn } from "./signin";
 import { Start } from "./start";
 import { askTabs, shareToken, signIn, token } from "./token";
 import { graphOf, titleOf } from "./threads";
+import { Title } from "./title";
 import { useCaller, useThread, useThreads } from "./use-threads";
 
 // The start shows neither. A page where a conversation can begin loads it before it is needed.
@@ -119,7 +120,9 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
           >
             <Icon name="menu" />
           </button>
-          <strong className="clip grow">{title ?? "Threadhold"}</strong>
+          <strong className="clip grow">
+            {thread !== undefined && place.view !== "inbox" ? <Title of={thread} /> : (title ?? "Threadhold")}
+          </strong>
         </div>
         {problem !== null && (
           <p className="alert row banner" role="alert">

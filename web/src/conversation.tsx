@@ -19,7 +19,7 @@ import { askedOf, meantBy } from "./questions/asked";
 import { withoutTools } from "./shown";
 import { entriesOf } from "./state/entries";
 import { w as stateWord } from "./state/words";
-import { titleOf } from "./threads";
+import { Title } from "./title";
 import { showTools, toolsShown } from "./tools-shown";
 import { Transcript } from "./transcript";
 import { useConversation } from "./use-conversation";
@@ -99,7 +99,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
   return (
     <section className={Panel !== undefined && isBeside ? "conversation beside" : "conversation"} aria-label={name} ref={page}>
       <header className="row">
-        <h1 className="grow clip">{server === null ? name : titleOf(server.thread)}</h1>
+        <h1 className="grow clip">{server === null ? name : <Title of={server.thread} />}</h1>
         {Header !== undefined && <Suspense><Header /></Suspense>}
         {Panel !== undefined && (
           <button className="small" aria-pressed={isBeside} onClick={() => setBeside(!isBeside)}>{panelName?.()}</button>

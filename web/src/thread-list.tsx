@@ -134,17 +134,14 @@ function Entry({ thread, isCurrent, isUnseen, problem, onOpen }: EntryProps) {
         onOpen();
       }}
     >
-      <span className="row title">
-        <span className={isUnseen ? "clip unseen" : "clip"}>{name}</span>
-        {begun !== "" && <span className="meta">{begun}</span>}
-      </span>
+      <span className={isUnseen ? "clip unseen" : "clip"}>{name}</span>
       {problem === null ? (
         <span className="meta row">
           {status !== "idle" && <i className={`dot ${status}`} role="img" aria-label={t(status)} />}
           <span className="clip">
             {isUnseen && `${t("unseen")} · `}
             {isArchived(thread) && `${t("archived")} · `}
-            {excerptOf(thread) ?? `${api.label(graph)} · ${ago(thread.updated_at)}`}
+            {excerptOf(thread) ?? `${api.label(graph)} · ${begun === "" ? ago(thread.updated_at) : begun}`}
           </span>
         </span>
       ) : (

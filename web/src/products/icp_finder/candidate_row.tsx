@@ -22,7 +22,7 @@ export function CandidateRow({ candidate, number, pending, readOnly, onDecide }:
     <li className="icp-row" data-key={candidate.key}>
       <div className="icp-company">
         <div className="icp-name">
-          {number !== undefined && <span className="meta number"><span className="hidden">{w("number")} </span>{number}.</span>}
+          {number !== undefined && <span className="meta number"><span className="hidden">{w("number")} </span>{`${number}.`}</span>}
           <h3>{candidate.name}</h3>
         </div>
         <p className="meta">{[candidate.industry, candidate.region].filter(Boolean).join(" · ")}</p>
