@@ -85,7 +85,7 @@ NEW_SESSION = (
     "A new session begins with the same company. This one then becomes read-only. Shall I open it?"
 )
 EXPORT = (
-    "All candidates with their scores: /export/latest_scores.csv, or “Export CSV” beside the list. Those that you "
+    "All candidates with their scores: /export/latest_scores.csv, or “Export CSV” above the list. Those that you "
     "have rejected come last."
 )
 DISPUTED = (
@@ -192,13 +192,17 @@ def ask_customers(known: Sequence[Site]) -> str:
     return f"I have {len(known)} of {CUSTOMERS} customers: {domains(known)}. Please send me {websites}."
 
 
-def confirm(site: Site, icp: Icp, unknown: Sequence[str]) -> str:
-    """Ask whether an ICP is right, and name the industries that the classification does not have."""
+def confirm(site: Site, icp: Icp, unknown: Sequence[str], known: str = "") -> str:
+    """Ask whether an ICP is right, and show it unless the company's is in what is `known` already.
+
+    Industries that the classification does not have are named.
+    """
     lines = [f"This is the ideal customer of {named(site)} as I see it:", proposal(icp)]
+    lines, ask = ([], SHORT["confirm_icp"]) if lines[0] in known else (lines, CONFIRM)
     if unknown:
         words = listed([f"“{each}”" for each in unknown])
         lines.append(f"The register has no class for {words}: other words may find more.")
-    return "\n\n".join([*lines, CONFIRM])
+    return "\n\n".join([*lines, ask])
 
 
 def ask_enrichment(count: int, now: int, later: int) -> str:

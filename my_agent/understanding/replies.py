@@ -44,6 +44,19 @@ def reply_text(reply: Any) -> str:
     return json.dumps(reply, ensure_ascii=False, default=str)
 
 
+def spoken(options: Mapping[str, str], reply: Any) -> str:
+    """Return a reply as the text of a message; a press of a button as the label that the person saw.
+
+    Args:
+        options: value and label of each button.
+        reply: the reply. A page that shows another label, such as a translated one, sends it as `label`.
+    """
+    chosen = reply.get("choice") if isinstance(reply, Mapping) else None
+    if isinstance(chosen, str) and chosen in options:
+        return str(reply.get("label") or options[chosen])
+    return reply_text(reply)
+
+
 def _unwrap(reply: Any) -> Any:
     """Return the reply inside the list or dictionary of a user interface, or None."""
     if isinstance(reply, list | tuple) and len(reply) == 1:

@@ -123,8 +123,15 @@ async def test_a_fresh_session_is_asked_for_and_closes_the_earlier_one(
         'await page.getByRole("alertdialog").getByRole("button", {name: "Start fresh"}).click()'
     )
     await page.until("5 best customers")
-    assert await thread_of(page) != old
+    new = await thread_of(page)
+    assert new != old
     assert (await ann.metadata(old))["status"] == "locked"
+    # Whoever comes back to the earlier one is led to the fresh one, not to a third.
+    await visit(page, server, old)
+    await press(page, "Resume in new thread")
+    await page.run('await page.getByText("Read-only").waitFor({state: "detached"})')
+    assert await thread_of(page) == new
+    assert (await ann.metadata(new))["status"] == "open"
 
 
 async def test_questions_are_cards_that_start_the_search_and_the_enrichment(
@@ -140,7 +147,7 @@ async def test_questions_are_cards_that_start_the_search_and_the_enrichment(
     await press(page, "Read them")
     await page.until("Not enriched")
     await page.run('await page.locator(".icp-progress").waitFor()')
-    await page.until("“Enrich them” answered")
+    await page.until("“Read them” answered")
     await page.until("No website known")
 
 

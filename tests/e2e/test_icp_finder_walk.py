@@ -6,6 +6,7 @@ Neither a model nor a network is there. The web search finds made-up companies w
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -86,6 +87,22 @@ class Walk:
         await self.page.click(name)
         await self.sees(*answers)
         await self.page.idle()
+
+    async def resizes(self, width: int, height: int) -> None:
+        """Look at the page through a window of another size."""
+        await self.page.run(f"await page.setViewportSize({{width: {width}, height: {height}}})")
+
+    async def count(self, css: str) -> int:
+        """Return how many elements there are."""
+        return int(await self.page.run(f"return page.locator({json.dumps(css)}).count()"))
+
+    async def numbers(self) -> list[str]:
+        """Return the numbers of the listed companies."""
+        numbers = ".icp-candidates > ol .icp-name > .number"
+        found: list[str] = await self.page.run(
+            f'return page.locator("{numbers}").evaluateAll((all) => all.map((each) => each.lastChild.data))'
+        )
+        return found
 
     async def names(self) -> list[str]:
         """Return the names of the listed companies."""
@@ -184,12 +201,20 @@ async def test_a_person_finds_companies_and_comes_back(walk: Walk, server: Runni
 async def begins(walk: Walk, server: Running) -> None:
     """Come for the first time, and name the own website."""
     await walk.page.visit(server)
+    await walk.sees("No conversations yet.", at=".sidebar *")
     await walk.page.run('await page.getByRole("button", {name: /^ICP finder/}).click()')
     await walk.sees("The finder looks for companies like your best customers.", "Start fresh")
     field = 'page.getByLabel("Your company\'s website")'
     await walk.page.run(f'await {field}.fill("{walk.sites.urls[0]}")')
     await walk.presses("Continue or begin", "Which are your 5 best customers?")
     walk.ann.thread = await walk.page.thread()
+    # Others of the company are told apart from it by its time.
+    own = walk.sites.urls[0].removeprefix("http://")
+    await walk.sees(own, at=".threads *")
+    title = await walk.page.run('return page.locator("h1").innerText()')
+    assert re.fullmatch(rf"{own} · \d+ \w+,? \d\d:\d\d", title), title
+    await walk.sees(f"ICP finder{title.removeprefix(own)}", at=".threads *")
+    assert await walk.count(".sidebar .hint") == 0
 
 
 async def gives_customers(walk: Walk) -> None:
@@ -201,14 +226,21 @@ async def gives_customers(walk: Walk) -> None:
     await walk.sees("Search with this profile?", "Search with it", "Ideal customer profile")
     await walk.says(f"and {customers[4]}", "Whose website is")
     await walk.sees("Whose website is this?")
+    assert await walk.count(".icp-question button") == 4
+    assert await walk.count(".icp-question .primary") == 0
     await walk.presses("A customer of ours", "Search with this profile?")
+    said = await walk.page.texts()
+    assert "A customer of ours" in said
+    assert "customer" not in said
     await walk.sees(customers[4].removeprefix("http://"), "Wholesale trade", at=".icp-profile li")
 
 
 async def corrects(walk: Walk) -> None:
     """Correct the profile, and see it."""
     await walk.says("no, I meant Singapore")
-    await walk.page.until("regions: any → Singapore")
+    await walk.sees("I have changed:", "regions: any → Singapore", at=".message.ai *")
+    # The profile is in its card, and not once more in the answer.
+    assert "Wholesale trade" not in (await walk.page.texts())[-1]
     await walk.sees("Singapore", "Wholesale trade", at=".icp-profile li")
     await walk.sees("Search with this profile?", "proposed")
 
@@ -217,7 +249,15 @@ async def searches(walk: Walk) -> None:
     """Say yes, and see what is found."""
     await walk.says("yes", f"I have found {len(FIRMS)} companies like your customers; the best 2:")
     await walk.sees("Read their websites?", "Candidates", f"{len(FIRMS)} companies", "confirmed")
-    assert len(await walk.names()) == 5
+    names = await walk.names()
+    assert len(names) == 5
+    assert await walk.numbers() == [f"{at}." for at in range(1, 6)]
+    # On a phone, the list is below the question that is about it, and one field takes the answer.
+    await walk.resizes(375, 740)
+    await walk.sees("Read their websites?", "Read them", "Candidates", names[0])
+    assert await walk.count("main :is(input, textarea):visible") == 1
+    await walk.resizes(1280, 800)
+    await walk.sees("Read their websites?", "Candidates", f"{len(FIRMS)} companies", "confirmed")
     await walk.page.run('await page.getByRole("button", {name: /^Show all/}).click()')
     assert sorted(await walk.names()) == sorted(FIRMS)
 
@@ -231,6 +271,12 @@ async def judges(walk: Walk) -> tuple[str, list[str]]:
     await walk.says("keep 1", f"I keep {first} and show it first.")
     await walk.page.until("Rejected companies (1)")
     assert await walk.names() == [first, *others]
+    # Commands still mean the numbers of the list as it was said.
+    assert await walk.numbers() == ["1.", "3.", "4.", "5.", "6."]
+    # A command does not answer the question that waits, as the yes to the search did its own.
+    answers = await walk.page.run('return page.locator(".answers li").allInnerTexts()')
+    assert any("“yes” answered" in each for each in answers), answers
+    assert not any("keep 1" in each or "reject 2" in each for each in answers), answers
     # The card counts those that would be read.
     facts = 'return page.locator(".icp-question dd").allInnerTexts()'
     assert await walk.page.run(facts) == [str(len(FIRMS) - 1)]
@@ -244,13 +290,16 @@ async def enriches(walk: Walk, kept: list[str]) -> None:
     del walk.web[broken].pages["/"]
     await walk.presses("Read them", "I have enriched 2 companies:", mail_of(kept[0]))
     await walk.sees("3 more are being enriched in the background.")
+    await walk.page.until("“Read them” answered")
+    assert "Read them" in await walk.page.texts()
     await walk.sees("Reading websites: 0 of 3", at=".icp-progress *")
     await walk.says("progress", "The enrichment in the background is running: 0 of 3 companies.")
     await walk.says("stop", "I have stopped the enrichment. What is enriched stays.")
     await walk.sees("Reading was stopped: 0 of 3", at=".icp-progress *")
     late.gate.set()
     await walk.says("enrich", "I have enriched 2 companies:")
-    await walk.sees("Websites read: ", at=".icp-progress *")
+    # What was enriched before it was asked for again is no part of what is left.
+    await walk.sees("Websites read: 3 of 3", at=".icp-progress *")
     # The one that says nothing is in the list, with the reason.
     line = json.dumps(f'.icp-row:has-text("{broken}") .icp-contacts')
     said = await walk.page.run(f"return page.locator({line}).innerText()")
@@ -272,7 +321,7 @@ async def takes_back(walk: Walk) -> None:
 
 async def exports(walk: Walk, rejected: str, broken: str) -> None:
     """Export the list as CSV: what was read is there, and what was rejected is last."""
-    await walk.says("export", "“Export CSV” beside the list")
+    await walk.says("export", "“Export CSV” above the list")
     await walk.sees("Export CSV", at="button")
     await walk.page.run('await page.getByLabel("Sort by").selectOption("name")')
     names = await walk.names()
@@ -290,6 +339,7 @@ async def exports(walk: Walk, rejected: str, broken: str) -> None:
     assert [row["rank"] for row in rows] == [str(at) for at in range(1, len(FIRMS) + 1)]
     assert {row["name"] for row in rows[:-1]} == set(names)
     assert (rows[-1]["name"], rows[-1]["enrichment"]) == (rejected, "")
+    assert [row["verdict"] for row in rows] == [""] * len(names) + ["rejected"]
     assert [row["score_feedback"] for row in rows] == [""] * len(names) + ["-0.3"]
     for row in rows[:-1]:
         known = [row["enrichment"], row["size"], row["emails"], row["phones"], row["website"]]
@@ -320,6 +370,8 @@ async def renews(walk: Walk, server: Running) -> Walk:
     await tab.page.run(f'await page.waitForURL((url) => !url.href.includes("{old}"))')
     await tab.sees("Search again?", "Welcome back! I remember")
     await tab.page.idle()
+    # The person has written nothing here yet.
+    assert await tab.count(".message.human") == 0
     assert (await walk.ann.metadata(old))["status"] == "locked"
     return tab
 

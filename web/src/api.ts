@@ -13,7 +13,7 @@ export type Input = NonNullable<Schemas["RunCreateStateful"]["input"]> | null;
 /** What the page reads of a thread. */
 export type Thread = Pick<
   Schemas["Thread"], "thread_id" | "status" | "updated_at" | "state_updated_at" | "metadata"
-> & { interrupts?: Record<string, Interrupt[]> };
+> & { created_at?: string; interrupts?: Record<string, Interrupt[]> };
 export type Run = Omit<Schemas["Run"], "kwargs"> & {
   kwargs?: {
     input?: unknown;
@@ -158,7 +158,7 @@ export const PAGE = 500;
 const SHOWN: Schemas["ThreadSearchRequest"] = {
   sort_by: "updated_at",
   sort_order: "desc",
-  select: ["thread_id", "status", "updated_at", "state_updated_at", "metadata", "interrupts"],
+  select: ["thread_id", "status", "created_at", "updated_at", "state_updated_at", "metadata", "interrupts"],
 };
 
 export const threads = (archived: boolean, limit = PAGE): Promise<Thread[]> =>

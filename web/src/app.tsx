@@ -6,7 +6,7 @@ import { keepDraft, moveDraft } from "./drafts";
 import { hand } from "./handed";
 import { language, languages, setLanguage, t, type Language } from "./i18n";
 import { Icon } from "./icon";
-import { newId } from "./ids";
+import { newHiddenId, newId } from "./ids";
 import { preloaded } from "./preloaded";
 import { explain } from "./problems";
 import { products } from "./products";
@@ -16,6 +16,7 @@ import { SignIn } from "./signin";
 import { Start } from "./start";
 import { askTabs, shareToken, signIn, token } from "./token";
 import { graphOf, titleOf } from "./threads";
+import { Title } from "./title";
 import { useCaller, useThread, useThreads } from "./use-threads";
 
 // The start shows neither. A page where a conversation can begin loads it before it is needed.
@@ -84,11 +85,12 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
   useEffect(() => {
     if (place.assistant !== null) void conversation();
   }, [place.assistant]);
-  const begin = async (id: string, assistant: string, text: string) => {
+  const begin = async (id: string, assistant: string, text: string, isHidden = false) => {
     if (text !== "") {
-      const message = { type: "human", content: text, id: newId() };
+      const message = { type: "human", content: text, id: isHidden ? newHiddenId() : newId() };
+      const keep = () => !isHidden && keepDraft(id, text);
       // A text that the server refuses is in the box of the new conversation.
-      await api.startRun(id, assistant, { messages: [message] }).then((run) => hand(id, message, run.run_id), () => keepDraft(id, text));
+      await api.startRun(id, assistant, { messages: [message] }).then((run) => hand(id, message, run.run_id), keep);
     }
     await conversation();
     moveDraft(`new:${assistant}`, id);
@@ -118,7 +120,9 @@ function Shell({ onSignOut }: { onSignOut: () => void }) {
           >
             <Icon name="menu" />
           </button>
-          <strong className="clip grow">{title ?? "Threadhold"}</strong>
+          <strong className="clip grow">
+            {thread !== undefined && place.view !== "inbox" ? <Title of={thread} /> : (title ?? "Threadhold")}
+          </strong>
         </div>
         {problem !== null && (
           <p className="alert row banner" role="alert">

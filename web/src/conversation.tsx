@@ -19,7 +19,7 @@ import { askedOf, meantBy } from "./questions/asked";
 import { withoutTools } from "./shown";
 import { entriesOf } from "./state/entries";
 import { w as stateWord } from "./state/words";
-import { titleOf } from "./threads";
+import { Title } from "./title";
 import { showTools, toolsShown } from "./tools-shown";
 import { Transcript } from "./transcript";
 import { useConversation } from "./use-conversation";
@@ -74,7 +74,8 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
     },
     [answer, questions, say],
   );
-  const given = useMemo(() => answersOf(server?.runs ?? [], server?.history ?? []), [server]);
+  const takes = product?.takes;
+  const given = useMemo(() => answersOf(server?.runs ?? [], server?.history ?? [], takes), [server, takes]);
   const ids = messages.map((each) => each.id).join("\n");
   const answers = useMemo(() => answersBelow(given, new Set(ids.split("\n").filter(Boolean))), [given, ids]);
   const components = useMemo(() => {
@@ -98,7 +99,7 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
   return (
     <section className={Panel !== undefined && isBeside ? "conversation beside" : "conversation"} aria-label={name} ref={page}>
       <header className="row">
-        <h1 className="grow clip">{server === null ? name : titleOf(server.thread)}</h1>
+        <h1 className="grow clip">{server === null ? name : <Title of={server.thread} />}</h1>
         {Header !== undefined && <Suspense><Header /></Suspense>}
         {Panel !== undefined && (
           <button className="small" aria-pressed={isBeside} onClick={() => setBeside(!isBeside)}>{panelName?.()}</button>
@@ -159,7 +160,14 @@ export function Conversation({ threadId, graph, name, onStarted }: Props) {
         <Announce text={isAnswering ? last.text : ""} />
         <Answers given={answers.get(null) ?? []} />
         {!isReadOnly && (
-          <Questions graph={graph} threadId={threadId} questions={questions} onAnswer={state.answer} onStarted={onStarted} />
+          <Questions
+            graph={graph}
+            threadId={threadId}
+            questions={questions}
+            onAnswer={state.answer}
+            onStarted={onStarted}
+            hasComposer={isChat}
+          />
         )}
       </Transcript>
       <div className="below">

@@ -8,6 +8,7 @@ const en = {
   search: "Search conversations",
   showArchived: "Show archived",
   noThreads: "No conversations yet. Choose an assistant and write a message.",
+  noneShown: "All conversations are archived.",
   noMatch: "No conversation has these words.",
   looking: "Looking in the conversations...",
   options: "Options",
@@ -110,6 +111,7 @@ const pt: Record<Word, string> = {
   search: "Procurar conversas",
   showArchived: "Mostrar arquivadas",
   noThreads: "Ainda não há conversas. Escolha um assistente e escreva uma mensagem.",
+  noneShown: "Todas as conversas estão arquivadas.",
   noMatch: "Nenhuma conversa tem estas palavras.",
   looking: "A procurar nas conversas...",
   options: "Opções",
@@ -229,6 +231,12 @@ export function wordsOf<W extends string>(
   portuguese: Record<W, string>,
 ): (word: W) => string {
   return (word) => (language() === "pt" ? portuguese : english)[word];
+}
+
+/** Write a time with its day, such as "27 Nov, 19:44". */
+export function moment(iso: string): string {
+  const format = new Intl.DateTimeFormat(locale(), { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  return format.format(new Date(iso));
 }
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86400], ["hour", 3600], ["minute", 60]];

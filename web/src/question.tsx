@@ -20,10 +20,12 @@ interface Props {
   /** Give the answers by the ids of their questions; false if the server refused them. */
   onAnswer: (answers: Fields) => Promise<boolean>;
   onStarted: QuestionProps["onStarted"];
+  /** Whether a composer stands below, which takes an answer too. */
+  hasComposer?: boolean;
 }
 
 /** Show questions as their product does, or as plain cards. Several are answered together: a run resumes once. */
-export function Questions({ graph, threadId, questions, onAnswer, onStarted }: Props) {
+export function Questions({ graph, threadId, questions, onAnswer, onStarted, hasComposer = false }: Props) {
   const [given, setGiven] = useState<Fields>({});
   const Card = products[graph]?.Question;
   const answer = async (id: string, value: unknown): Promise<boolean> => {
@@ -46,7 +48,7 @@ export function Questions({ graph, threadId, questions, onAnswer, onStarted }: P
           <Suspense key={each.id} fallback={<p className="hint" role="status">{t("loading")}</p>}>
             {Card === undefined
               ? <Question threadId={threadId} interrupt={each} onAnswer={onOne} />
-              : <Card threadId={threadId} value={each.value} onAnswer={onOne} onStarted={onStarted} />}
+              : <Card threadId={threadId} value={each.value} hasComposer={hasComposer} onAnswer={onOne} onStarted={onStarted} />}
           </Suspense>
         );
       })}
@@ -95,8 +97,12 @@ export interface Given {
   at: string;
 }
 
-/** Return the answers to questions of a thread, oldest first, as the server has recorded them. */
-export function answersOf(runs: Run[], history: State[]): Given[] {
+/**
+ * Return the answers to questions of a thread, oldest first, as the server has recorded them.
+ *
+ * @param takes says by the states of a run whether it has taken what it was given as an answer
+ */
+export function answersOf(runs: Run[], history: State[], takes: (states: State[]) => boolean = () => true): Given[] {
   const byId = new Map(history.map((state) => [state.checkpoint.checkpoint_id, state]));
   const asked = new Map<unknown, Interrupt[]>();
   for (const state of history) {
@@ -105,6 +111,7 @@ export function answersOf(runs: Run[], history: State[]): Given[] {
   }
   return runs
     .filter((run) => run.kwargs?.command?.resume != null)
+    .filter((run) => takes(history.filter((state) => state.metadata.run_id === run.run_id)))
     .map((run) => {
       const before = history.find(({ created_at: at }) => at != null && at < run.created_at);
       // A run that goes on has no state yet. One that has ended without any was asked again, and its question is gone.
@@ -173,7 +180,9 @@ function said(answer: unknown, asked: Interrupt | undefined): string {
   const given = "choice" in fields ? fields.choice : answer;
   const option = optionsOf(asked?.value).find((each) => each.value === given) ?? ("choice" in fields ? optionOf(given) : undefined);
   const question = asked === undefined ? "" : `${wording(asked.value)} `;
-  return `${question}“${cut(option?.label ?? brief(given))}” ${t("answered")}`;
+  // The label that the person has seen may be a translated one.
+  const label = "choice" in fields && typeof fields.label === "string" ? fields.label : option?.label;
+  return `${question}“${cut(label ?? brief(given))}” ${t("answered")}`;
 }
 
 const LAST = 5;

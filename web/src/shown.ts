@@ -2,6 +2,7 @@
 import type { Fields } from "./api";
 import { blocksOf, type Block } from "./content/block";
 import { callsOf, type ToolCall } from "./content/call";
+import { HIDDEN } from "./ids";
 
 export interface Shown {
   id: string;
@@ -39,7 +40,6 @@ const ROLES: Record<string, Shown["role"]> = {
   ai: "ai", AIMessageChunk: "ai", assistant: "ai",
   tool: "tool", ToolMessageChunk: "tool", function: "tool",
 };
-const HIDDEN = "do-not-render-";
 
 const known = new WeakMap<object, Shown>();
 

@@ -32,7 +32,9 @@ export function Sidebar(props: Props) {
   useOverlay(box, isOpen, onClose);
   const wanted = query.trim().toLocaleLowerCase();
   const { found: said, isLooking } = useFound(query);
-  const isShown = (each: Thread) => (props.archived || !isArchived(each)) && graphOf(each) !== "enrichment";
+  const isOwn = (each: Thread) => graphOf(each) !== "enrichment";
+  const isShown = (each: Thread) => (props.archived || !isArchived(each)) && isOwn(each);
+  const hasOthers = props.threads?.some(isOwn) === true;
   const titled = (props.threads ?? []).filter((each) => isShown(each) && titleOf(each).toLocaleLowerCase().includes(wanted));
   const known = new Set(titled.map((each) => each.thread_id));
   const found = [...titled, ...said.filter((each) => isShown(each) && !known.has(each.thread_id))];
@@ -75,10 +77,10 @@ export function Sidebar(props: Props) {
           onChange={(event) => setQuery(event.target.value)}
         />
       </div>
-      <ThreadList threads={found} place={place} onOpen={onClose} onMore={props.onMore} />
       {props.threads !== null && found.length === 0 && (
-        <p className="hint" role="status">{t(wanted === "" ? "noThreads" : isLooking ? "looking" : "noMatch")}</p>
+        <p className="hint" role="status">{t(wanted !== "" ? (isLooking ? "looking" : "noMatch") : hasOthers ? "noneShown" : "noThreads")}</p>
       )}
+      <ThreadList threads={found} place={place} onOpen={onClose} onMore={props.onMore} />
       <label className="row check">
         <input
           type="checkbox"

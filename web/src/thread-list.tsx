@@ -6,7 +6,7 @@ import { ago, t } from "./i18n";
 import { Confirm, Menu } from "./menu";
 import { explain } from "./problems";
 import { go, type Place } from "./route";
-import { graphOf, isArchived, titleOf } from "./threads";
+import { graphOf, headingOf, isArchived, titleOf } from "./threads";
 import { useUnseen } from "./use-unseen";
 
 const ROW = 54;
@@ -82,7 +82,7 @@ function Row({ thread, top, isCurrent, isUnseen, onOpen }: RowProps) {
     <li className={isCurrent ? "current" : undefined} style={{ top, height: ROW }}>
       {mode === "rename" ? (
         <Rename
-          title={titleOf(thread)}
+          title={headingOf(thread).name}
           onSave={(title) => void act(api.describe(thread.thread_id, { title }))}
           onClose={() => setMode("shown")}
         />
@@ -122,6 +122,7 @@ interface EntryProps {
 
 function Entry({ thread, isCurrent, isUnseen, problem, onOpen }: EntryProps) {
   const graph = graphOf(thread);
+  const { name, begun } = headingOf(thread);
   const status = thread.status === "interrupted" && !api.asks(thread) ? "idle" : thread.status;
   return (
     <button
@@ -133,14 +134,14 @@ function Entry({ thread, isCurrent, isUnseen, problem, onOpen }: EntryProps) {
         onOpen();
       }}
     >
-      <span className={isUnseen ? "clip unseen" : "clip"}>{titleOf(thread)}</span>
+      <span className={isUnseen ? "clip unseen" : "clip"}>{name}</span>
       {problem === null ? (
         <span className="meta row">
           {status !== "idle" && <i className={`dot ${status}`} role="img" aria-label={t(status)} />}
           <span className="clip">
             {isUnseen && `${t("unseen")} · `}
             {isArchived(thread) && `${t("archived")} · `}
-            {excerptOf(thread) ?? `${api.label(graph)} · ${ago(thread.updated_at)}`}
+            {excerptOf(thread) ?? `${api.label(graph)} · ${begun === "" ? ago(thread.updated_at) : begun}`}
           </span>
         </span>
       ) : (

@@ -3,7 +3,7 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import * as api from "./api";
 import { Composer } from "./composer";
 import { t } from "./i18n";
-import { newId } from "./ids";
+import { newHiddenId, newId } from "./ids";
 import { titled } from "./threads";
 import { explain } from "./problems";
 import { setEmbedder } from "./route";
@@ -43,8 +43,8 @@ export function Threadhold({ assistant, server, token, thread: given }: Props) {
     };
   }, [server, token]);
   /** Open a conversation, and send a text in it unless it is empty. */
-  const open = async (id: string, text: string): Promise<void> => {
-    const message = { type: "human", content: text, id: newId() };
+  const open = async (id: string, text: string, isHidden = false): Promise<void> => {
+    const message = { type: "human", content: text, id: isHidden ? newHiddenId() : newId() };
     if (text !== "") await api.startRun(id, assistant, { messages: [message] });
     sessionStorage.setItem(place, id);
     setThread(id);
@@ -68,7 +68,7 @@ export function Threadhold({ assistant, server, token, thread: given }: Props) {
           threadId={thread}
           graph={assistant}
           name={api.label(assistant)}
-          onStarted={(id, _, text) => void open(id, text).catch(setProblem)}
+          onStarted={(id, _, text, isHidden) => void open(id, text, isHidden).catch(setProblem)}
         />
       </Suspense>
     );

@@ -154,8 +154,13 @@ export function useConversation(threadId: string, graph: string): Conversation {
       onThread: (change) => {
         if (change.thread_id !== threadId) return;
         const old = latest.current.server;
-        const thread: api.Thread = { ...old?.thread, ...change };
-        if (old === null || isNews(old, change)) void look(thread);
+        // A change is not all of a thread.
+        if (old === null) {
+          void look();
+          return;
+        }
+        const thread: api.Thread = { ...old.thread, ...change };
+        if (isNews(old, change)) void look(thread);
         else setServer({ ...old, thread });
       },
       onDeleted: (id) => {

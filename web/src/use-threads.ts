@@ -62,7 +62,8 @@ export function put(list: api.Thread[] | null, change: Change, belongs: boolean)
   const others = list.filter((each) => each !== old);
   if (!belongs) return old === undefined ? list : others;
   const at = others.findIndex((each) => each.updated_at < change.updated_at);
-  others.splice(at < 0 ? others.length : at, 0, { ...old, ...change });
+  // A change does not say when its thread was made. Of an unknown one, it is the first.
+  others.splice(at < 0 ? others.length : at, 0, { created_at: change.updated_at, ...old, ...change });
   return others;
 }
 

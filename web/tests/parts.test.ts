@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Run, State } from "../src/api";
+import type { Run, State, Thread } from "../src/api";
 import { lastSentence } from "../src/conversation";
 import { cut } from "../src/content/cut";
 import { wordsOf } from "../src/notice";
 import { answersBelow, answersOf } from "../src/question";
 import { since } from "../src/stream";
+import { headingOf, titleOf } from "../src/threads";
 import { slice } from "../src/virtual";
 
 const TEXT = `# Title
@@ -140,6 +141,25 @@ it("names who has answered as the server has recorded it", () => {
   expect(answersOf([run], history)).toEqual([
     { id: "r2", before: history[1], isOlder: false, text: "Go? “yes” answered", user: "ada", at: "2026-01-01T00:00:00Z" },
   ]);
+});
+
+it("shows an answer as the label of the button, and only one that its run has taken", () => {
+  const run = (id: string, answer: unknown) => ({ run_id: id, created_at: "2026-01-02", kwargs: { command: { resume: answer } } });
+  const runs = [run("taken", { choice: "enrich", label: "Ler" }), run("command", "keep 1")] as unknown as Run[];
+  const history = runs.map((each) => ({ metadata: { run_id: each.run_id }, checkpoint: { checkpoint_id: each.run_id } })) as unknown as State[];
+  const takes = (states: State[]) => states.some((each) => each.metadata.run_id === "taken");
+  expect(answersOf(runs, history, takes).map((each) => each.text)).toEqual(["“Ler” answered"]);
+  expect(answersOf(runs, history)).toHaveLength(2);
+});
+
+it("tells sessions of one company apart by when they have begun", () => {
+  const thread = (metadata: object, created_at = "2026-11-27T19:44:00") =>
+    ({ thread_id: "t-1234", metadata, created_at }) as unknown as Thread;
+  expect(titleOf(thread({ website: "https://acme.com/" }))).toMatch(/^acme\.com · .*27.*44/);
+  expect(titleOf(thread({ website: "acme.com" }, "2026-11-28T08:00:00"))).not.toBe(titleOf(thread({ website: "acme.com" })));
+  expect(titleOf(thread({ website: "acme.com", title: "Mine" }))).toBe("Mine");
+  expect(titleOf(thread({ graph_id: "chat" }))).toBe("chat 1234");
+  expect(headingOf({ ...thread({ website: "acme.com" }), created_at: undefined } as unknown as Thread)).toEqual({ name: "acme.com", begun: "" });
 });
 
 it("does not move an answer from before the history to the end of the messages", () => {

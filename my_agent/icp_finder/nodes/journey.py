@@ -13,11 +13,11 @@ from my_agent.icp_finder.nodes.changes import changed_parts, difference, next_se
 from my_agent.icp_finder.nodes.undoing import profile_of
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.reading.heard import nothing
-from my_agent.icp_finder.reading.questions import Question, question, same
+from my_agent.icp_finder.reading.questions import OPTIONS, Question, question, same
 from my_agent.icp_finder.records import store
 from my_agent.icp_finder.records.decisions import Decisions
 from my_agent.icp_finder.state import Asked, State, chosen, company_of
-from my_agent.understanding.replies import names_other, reply_text
+from my_agent.understanding.replies import names_other, spoken
 from my_agent.user import caller
 from my_agent.web.sites import domain
 from my_agent.web.websites import readable
@@ -73,8 +73,8 @@ async def choose(state: State) -> Command[Literal["ingest", "choose"]]:
     if asking is not None and names_other(reply, asking.get("id")):
         log_action("answer_ignored", state.get("thread_id"), kind=asking["kind"])
         return Command(goto="choose")
-    message = HumanMessage(reply_text(reply))
-    return Command(goto="ingest", update={"reply": reply, "messages": [message]})
+    message = HumanMessage(spoken(OPTIONS[asking["kind"]] if asking else {}, reply))
+    return Command(goto="ingest", update={"reply": reply, "messages": [message], "answer": None})
 
 
 def _asked_first(state: State) -> Question | None:
@@ -156,7 +156,9 @@ def _confirm(state: State) -> Command[Exit]:
     if answer == "change":
         return _say(state, prompts.ASK_CHANGE, asked="icp")
     unknown = [each for each in icp["industries"] if not ssic.codes([each])] if icp else []
-    words = prompts.confirm(site, icp, unknown) if site and icp else ""
+    is_changed = any(each.startswith(prompts.CHANGED.format("")) for each in state["notes"])
+    known = "\n".join(str(each.text) for each in state["messages"]) if is_changed else ""
+    words = prompts.confirm(site, icp, unknown, known) if site and icp else ""
     return _ask(state, question("confirm_icp", words, icp=icp, website=site and site["website"]))
 
 

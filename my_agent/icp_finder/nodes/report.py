@@ -96,10 +96,12 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     log_action("enriched", state.get("thread_id"), **counts, **found)
     enrichment: Enrichment = {"now": read, "failed": failed, "job": None, "queued": 0}
     notes = [*state["notes"], reports.enriched(done)]
-    if later := later[: settings.run_later_limit]:
-        notes.append(await _enqueue(state, config, found, later, enrichment))
     # Loaded again, because the enrichment has changed the scores.
     table = await tables.load(caller(config).tenant_id, found)
+    of = {key: each.candidate.details.get("status") for key, each in table.known.items()}
+    later = [key for key in later if of.get(key) != "read"]
+    if later := later[: settings.run_later_limit]:
+        notes.append(await _enqueue(state, config, found, later, enrichment))
     shown = [_shown(each) for each in table.shown[: settings.wanted]]
     return {"enrichment": enrichment, "notes": notes, "candidates": shown}
 

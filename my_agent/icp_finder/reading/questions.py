@@ -13,22 +13,22 @@ Kind = Literal[
 ]
 # fmt: on
 OPTIONS: dict[Kind, dict[str, str]] = {
-    "confirm_icp": {"confirm": "Yes, search with it", "change": "No, I want to change it"},
+    "confirm_icp": {"confirm": "Search with it", "change": "Change it first"},
     "context_change": {
-        "continue": "Continue here and search again",
+        "continue": "Change it here and search again",
         "new": "Start a new session",
         "keep": "Change nothing",
     },
-    "rerun": {"rerun": "Search again", "keep": "No, keep what there is"},
-    "enrich": {"enrich": "Enrich them", "later": "Not now"},
+    "rerun": {"rerun": "Search again", "keep": "Keep what there is"},
+    "enrich": {"enrich": "Read them", "later": "Not now"},
     "domain": {
         "ours": "Our own website",
         "customer": "A customer of ours",
         "candidate": "A candidate",
         "mention": "None of these",
     },
-    "start_over": {"start_over": "Forget it and start over", "cancel": "No, keep it"},
-    "new_session": {"new": "Open a new session", "keep": "No, stay here"},
+    "start_over": {"start_over": "Forget it and start over", "cancel": "Keep it"},
+    "new_session": {"new": "Start a new session", "keep": "Stay here"},
     "offer": {"do": "Yes, do that", "skip": "No"},
 }
 """The options of each kind of question: value and label of a button. A yes means the first one, a no the last."""

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from my_agent.icp_finder.model import WEIGHTS, Candidate, Score, Scored
-from my_agent.icp_finder.records import export, store
+from my_agent.icp_finder.records import export, feedback, store
 from my_agent.spreadsheets import harmless
 from tests.support import databases
 from tests.support.policy import ORIGIN, SECRET, Member, member
@@ -93,6 +93,18 @@ async def test_scores_are_sorted_and_have_parts(ada: Member, tenant: str) -> Non
         "",
     )
     assert {f"score_{name}" for name in WEIGHTS} <= set(first)
+
+
+async def test_export_says_what_was_rejected_and_accepted(ada: Member, tenant: str) -> None:
+    names = ["NEW", "GONE", "KEPT", "LIKED"]
+    await keep(tenant, *names)
+    said: list[tuple[str, feedback.Verdict]]
+    said = [("GONE", "rejected"), ("KEPT", "kept"), ("LIKED", "liked")]
+    for name, verdict in said:
+        one = Candidate(key=f"uen:{name}", name=name, source="register")
+        await feedback.save(tenant, RULE, verdict, [Scored(one, Score(0, {}))])
+    found = {row["name"]: row["verdict"] for row in await rows(ada)}
+    assert found == dict(zip(names, ["", "rejected", "accepted", "accepted"], strict=True))
 
 
 async def test_no_candidates_export_only_the_header(ada: Member) -> None:

@@ -87,7 +87,10 @@ async def new_user(ann: Person) -> AsyncIterator[None]:
     assert "Wholesale trade" in said
     assert "did not understand" in await ann.answer("Well...")
     assert ann.asked == "confirm_icp"
-    assert "regions: Singapore" in await ann.answer("regions: Singapore")
+    said = await ann.answer("regions: Singapore")
+    # What has changed, and not the whole profile once more.
+    assert "regions: any → Singapore" in said
+    assert "Wholesale trade" not in said
     # Without a model, more than a yes is no yes; and nothing is guessed from the rest.
     assert "did not understand" in await ann.answer("Yes, but only in Johor")
     assert (ann.asked, ann.values["icp"]["regions"]) == ("confirm_icp", ["Singapore"])

@@ -1,5 +1,6 @@
 // What each product adds to the shell. A product's code is loaded when it is needed.
 import { lazy, type ComponentType } from "react";
+import type { State } from "../api";
 import type { Attachments } from "../composer";
 import { wordsOf } from "../i18n";
 import { intake } from "./diagnosis/intake";
@@ -28,6 +29,8 @@ export interface Product {
   Message?: ComponentType<MessageProps>;
   /** Shown instead of the plain card of a question. */
   Question?: ComponentType<QuestionProps>;
+  /** Whether a run whose states these are has taken what it was given as an answer; by default it has. */
+  takes?: (states: State[]) => boolean;
   /** Called when the person asks for a new conversation. */
   onNew?: () => void;
 }
@@ -45,6 +48,8 @@ export const products: Record<string, Product> = {
     View: lazy(() => import("./icp_finder/view")),
     Start: lazy(() => import("./icp_finder/start")),
     Question: lazy(() => import("./icp_finder/question")),
+    // A message while a question waits may be a command, after which the question waits on.
+    takes: (states) => states.some(({ values }) => values.answer != null),
   },
   tutor: {
     View: lazy(() => import("./tutor/view")),

@@ -17,8 +17,8 @@ export interface ViewProps {
 
 export interface StartProps {
   assistant: Assistant;
-  /** Open a thread, and send `text` in it unless it is empty. */
-  onStarted: (thread: string, assistant: string, text: string) => void;
+  /** Open a thread, and send `text` in it unless it is empty. It is not shown if the person has not written it. */
+  onStarted: (thread: string, assistant: string, text: string, isHidden?: boolean) => void;
 }
 
 /** How a product takes files: at once, as they are chosen, dropped or pasted, and not with a message. */
@@ -55,6 +55,8 @@ export interface QuestionProps {
   threadId: string;
   /** What the graph asks: the payload of its interrupt. */
   value: unknown;
+  /** Whether the person can write an answer below, in the composer. */
+  hasComposer: boolean;
   /** Give an answer; false if the server refused it. */
   onAnswer: (answer: unknown) => Promise<boolean>;
   onStarted: StartProps["onStarted"];

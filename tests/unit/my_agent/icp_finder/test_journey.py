@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.nodes import journey
@@ -71,6 +72,18 @@ async def test_company_and_icp_need_confirmation() -> None:
         state(decisions=NEITHER, icp=ICP, answer=answer, **COMPANY), config()
     )
     assert (command.goto, updates(command)["asked"]) == ("__end__", "icp")
+
+
+async def test_a_corrected_profile_is_shown_once() -> None:
+    """The change follows what was shown; of another company, the profile is new."""
+    first = await journey_guard(state(decisions=NEITHER, icp=ICP, **COMPANY), config())
+    known = {"icp": ICP, "notes": [prompts.CHANGED.format("regions: any → Singapore")], **COMPANY}
+    changed = state("Singapore", decisions=NEITHER, **known)
+    changed["messages"] = [AIMessage(said(first)), *changed["messages"]]
+    words = said(await journey_guard(changed, config()))
+    assert words == f"{known['notes'][0]}\n\n{prompts.SHORT['confirm_icp']}"
+    changed["site"] = site("other.com")
+    assert "Road freight" in said(await journey_guard(changed, config()))
 
 
 async def test_cached_candidates_skip_the_question(
@@ -233,7 +246,7 @@ async def test_reply_to_another_question_is_ignored(
     reply["question"] = asking["id"]
     command = await choose(confirmed(asking=asking))
     assert (command.goto, updates(command)["reply"]) == ("ingest", reply)
-    assert said(command) == "rerun"
+    assert said(command) == "Search again"
 
 
 async def test_notes_are_sent_if_nothing_is_to_be_done() -> None:

@@ -179,6 +179,16 @@ async def test_ten_candidates_are_enriched_now_and_forty_by_job(
     assert actions == ["enriched", "job_queued", "enriched", "job_merged"]
 
 
+async def test_what_is_enriched_already_is_no_part_of_the_job(job: dict[str, Any]) -> None:
+    many = [scored(f"domain:{n:02}.com", 1 - n / 100) for n in range(14)]
+    read = {"status": "read"}
+    many[11] = replace(many[11], candidate=replace(many[11].candidate, details=read))
+    await store.add_candidates("acme", **WHICH, found=many)
+    of = confirmed(found=WHICH, candidates=[{"key": each.candidate.key} for each in many])
+    await enrich(of, config())
+    assert job["keys"] == ["domain:10.com", "domain:12.com", "domain:13.com"]
+
+
 def test_report_of_enrichment_says_what_was_found_and_why_not() -> None:
     full = {"status": "read", "emails": ["a@a.com"], "phones": ["6123 4567"], "size": "11-50"}
     down = {"status": "unreadable", "note": "d.com answered with an error (503)."}

@@ -1,5 +1,6 @@
 // The payload of a question, and its words. Pure functions.
-import { w, partName, type Word } from "./words";
+import { language } from "../../i18n";
+import { optionsInPortuguese, partName, w, type Word } from "./words";
 
 const KINDS = [
   "confirm_icp", "rerun", "context_change", "enrich", "domain", "start_over", "new_session", "offer",
@@ -24,12 +25,6 @@ export interface Asked {
   };
 }
 
-const OPTIONS: Record<string, Word> = {
-  confirm: "optConfirm", change: "optChange", continue: "optContinue", new: "optNew", rerun: "optRerun",
-  enrich: "optEnrich", later: "optLater", ours: "optOurs", customer: "optCustomer", candidate: "optCandidate",
-  mention: "optMention", start_over: "optStartOver", cancel: "optCancel", do: "optDo", skip: "optSkip",
-};
-
 const CHANGED: Record<string, Word> = {
   industries: "industries", sizes: "sizes", regions: "regions", keywords: "keywords", exclusions: "exclusions",
   customers: "customers",
@@ -40,13 +35,10 @@ export function isKind(kind: string): kind is Kind {
   return (KINDS as readonly string[]).includes(kind);
 }
 
-/** Name an option in the language of the page. */
+/** Name an option in the language of the page. In English, the finder has named it. */
 export function optionName(kind: string, option: Option): string {
-  if (option.value === "keep") {
-    return w(kind === "rerun" ? "optKeepFound" : kind === "new_session" ? "optStay" : "optKeep");
-  }
-  const word = OPTIONS[option.value];
-  return word === undefined || !isKind(kind) ? option.label : w(word);
+  if (language() === "en" || !isKind(kind)) return option.label;
+  return optionsInPortuguese[`${kind}.${option.value}`] ?? optionsInPortuguese[option.value] ?? option.label;
 }
 
 /** Return the facts of a question: names and values. */

@@ -44,6 +44,11 @@ export function sorted(candidates: Candidate[], order: Order): Candidate[] {
   return [...candidates].sort((a, b) => value(a).localeCompare(value(b)) || b.score - a.score);
 }
 
+/** Return the numbers by which commands name candidates: their places in the list that the finder has shown last. */
+export function numbersOf(view: unknown): ReadonlyMap<string, number> {
+  return new Map(Array.isArray(view) ? view.map((key, i) => [String(key), i + 1]) : []);
+}
+
 /** Return the parts of a score, the largest first, each with what proves it. */
 export function partsOf(candidate: Candidate): { part: string; value: number; proof: Evidence | undefined }[] {
   return Object.entries(candidate.parts)

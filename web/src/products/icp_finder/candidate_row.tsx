@@ -5,6 +5,8 @@ import { w, type Word } from "./words";
 
 interface Props {
   candidate: Candidate;
+  /** What commands call it, as in “reject 2”, if it is in the list that they mean. */
+  number: number | undefined;
   /** What is being sent: the key of a candidate, or null. */
   pending: string | null;
   readOnly: boolean;
@@ -14,12 +16,15 @@ interface Props {
 const DECIDED: Record<Verdict, Word> = { kept: "accepted", liked: "liked", rejected: "rejected" };
 const STATUS: Record<string, Word> = { read: "read", unreadable: "unreadable", no_website: "noWebsite" };
 
-export function CandidateRow({ candidate, pending, readOnly, onDecide }: Props) {
+export function CandidateRow({ candidate, number, pending, readOnly, onDecide }: Props) {
   const { verdict } = candidate;
   return (
     <li className="icp-row" data-key={candidate.key}>
       <div className="icp-company">
-        <h3>{candidate.name}</h3>
+        <div className="icp-name">
+          {number !== undefined && <span className="meta number"><span className="hidden">{w("number")} </span>{`${number}.`}</span>}
+          <h3>{candidate.name}</h3>
+        </div>
         <p className="meta">{[candidate.industry, candidate.region].filter(Boolean).join(" · ")}</p>
         <Site website={candidate.website} />
         <Contacts candidate={candidate} />

@@ -1,7 +1,7 @@
 // The candidates of a thread: sort, export, accept, reject.
 import { useState } from "react";
 import { explain } from "../../problems";
-import { sorted, type Found, type Order, type Verdict } from "./candidate";
+import { sorted, type Candidate, type Found, type Order, type Verdict } from "./candidate";
 import { CandidateRow } from "./candidate_row";
 import { Progress } from "./progress";
 import * as requests from "./requests";
@@ -10,6 +10,8 @@ import { w } from "./words";
 interface Props {
   threadId: string;
   found: Found;
+  /** The numbers that commands use, by key. */
+  numbers: ReadonlyMap<string, number>;
   readOnly: boolean;
   onChange: (found: Found) => void;
 }
@@ -17,7 +19,7 @@ interface Props {
 const FIRST = 5;
 const ORDERS: Order[] = ["best", "name", "region", "industry"];
 
-export function Candidates({ threadId, found, readOnly, onChange }: Props) {
+export function Candidates({ threadId, found, numbers, readOnly, onChange }: Props) {
   const [order, setOrder] = useState<Order>("best");
   const [pending, setPending] = useState<string | null>(null);
   const [isWhole, setWhole] = useState(false);
@@ -35,7 +37,9 @@ export function Candidates({ threadId, found, readOnly, onChange }: Props) {
   };
   const decide = (key: string, verdict: Verdict | null) =>
     void act(key, async () => onChange(await requests.feedback(threadId, key, verdict)));
-  const rows = { pending, readOnly, onDecide: decide };
+  const row = (each: Candidate) => (
+    <CandidateRow key={each.key} candidate={each} number={numbers.get(each.key)} pending={pending} readOnly={readOnly} onDecide={decide} />
+  );
   return (
     <section className="card stack icp-candidates" aria-label={w("candidates")}>
       <header className="row wrap">
@@ -56,9 +60,7 @@ export function Candidates({ threadId, found, readOnly, onChange }: Props) {
       {problem !== null && <p className="alert" role="alert">{explain(problem)}</p>}
       <Progress found={found} />
       <ol className="plain rows">
-        {sorted(found.candidates, order).slice(0, isWhole ? undefined : FIRST).map((each) => (
-          <CandidateRow key={each.key} candidate={each} {...rows} />
-        ))}
+        {sorted(found.candidates, order).slice(0, isWhole ? undefined : FIRST).map(row)}
       </ol>
       {found.candidates.length > FIRST && (
         <button className="small icp-all" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
@@ -69,7 +71,7 @@ export function Candidates({ threadId, found, readOnly, onChange }: Props) {
         <details>
           <summary>{w("rejectedList")} ({found.rejected.length})</summary>
           <ul className="plain rows">
-            {found.rejected.map((each) => <CandidateRow key={each.key} candidate={each} {...rows} />)}
+            {found.rejected.map(row)}
           </ul>
         </details>
       )}

@@ -12,9 +12,15 @@ export const feedback = (thread: string, key: string, verdict: Verdict | null): 
 export const exportScores = (thread: string): Promise<void> =>
   api.download(`${base(thread)}/scores.csv`, `candidates-${thread.slice(-4)}.csv`);
 
-/** Open a thread for a website. It makes the person's earlier threads for it read-only. */
+/** What the page says in a new thread, so that the finder begins. */
+export const GREETING = "Hello";
+
+/** Open a thread for a website. It makes the person's earlier one read-only, which then leads to it. */
 export const openFresh = async (agent: string, website: string): Promise<string> => {
-  const metadata = { agent, ...(website === "" ? {} : { website }) };
+  const found = await api.resolve(agent, website);
+  if (found.action === "create" && found.thread_id !== undefined) return found.thread_id;
+  const earlier = found.thread_id ?? found.candidates?.[0]?.thread_id;
+  const metadata = { agent, ...(website === "" ? {} : { website }), resumed_from: earlier };
   return (await api.call<api.Thread>("POST", "/threads", { metadata })).thread_id;
 };
 

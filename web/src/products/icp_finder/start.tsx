@@ -5,7 +5,7 @@ import { ago, t } from "../../i18n";
 import { Opening } from "../../opening";
 import { explain } from "../../problems";
 import type { StartProps } from "../props";
-import { openFresh } from "./requests";
+import { GREETING, openFresh } from "./requests";
 import "./styles.css";
 import { w } from "./words";
 
@@ -28,15 +28,18 @@ export default function Start({ assistant, onStarted }: StartProps) {
     }
     setAsking(false);
   };
-  const greeting = () => (wanted === "" ? "Hello" : `Our website is ${wanted}`);
+  // The person has written a website, and no greeting.
+  const begin = (id: string) =>
+    wanted === "" ? onStarted(id, agent, GREETING, true) : onStarted(id, agent, `Our website is ${wanted}`);
   const resolve = () =>
     act(async () => {
       const found = await api.resolve(agent, wanted);
       const id = found.thread_id;
       if (found.action === "choose" || id === undefined) setChoice(found);
-      else onStarted(id, agent, found.action === "create" ? greeting() : "");
+      else if (found.action === "create") begin(id);
+      else onStarted(id, agent, "");
     });
-  const open = () => act(async () => onStarted(await openFresh(agent, wanted), agent, greeting()));
+  const open = () => act(async () => begin(await openFresh(agent, wanted)));
   return (
     <Opening title={api.label(assistant.graph_id)} hint={w("startHint")}>
       <form className="stack" onSubmit={(event) => { event.preventDefault(); void resolve(); }}>

@@ -20,7 +20,7 @@ const en = {
   candidates: "Candidates", none: "No candidates yet. They appear here after the search.",
   loading: "Loading the candidates", failedToLoad: "The candidates cannot be shown.", again: "Try again",
   sortBy: "Sort by", best: "Best first", name: "Name", region: "Region", industry: "Industry",
-  exportCsv: "Export CSV", score: "Score", fit: "Fit", decide: "Your decision",
+  exportCsv: "Export CSV", number: "Number", score: "Score", fit: "Fit", decide: "Your decision",
   accept: "Accept", reject: "Reject", more: "More like this", undo: "Undo",
   accepted: "Accepted", liked: "Wanted: more like this", rejected: "Rejected",
   rejectedList: "Rejected companies", why: "Why this score", contacts: "Contacts",
@@ -40,11 +40,6 @@ const en = {
   confirm_icp: "Search with this profile?", rerun: "Search again?", context_change: "Change the profile?",
   enrich: "Read their websites?", domain: "Whose website is this?", offer: "Is that what you want?",
   start_over: "Forget this company?", new_session: "Open a new session?",
-  optConfirm: "Search with it", optChange: "Change it first", optContinue: "Change it here and search again",
-  optNew: "Start a new session", optKeep: "Change nothing", optRerun: "Search again",
-  optKeepFound: "Keep what there is", optEnrich: "Read them", optLater: "Not now",
-  optOurs: "Our own website", optCustomer: "A customer of ours", optCandidate: "A candidate", optMention: "None of these",
-  optStartOver: "Forget it and start over", optCancel: "Keep it", optStay: "Stay here", optDo: "Yes, do that", optSkip: "No",
   confirm_icpFact: "A search asks the web and the company register. It takes up to a minute.",
   rerunFact: "The stored candidates stay until a new search has found companies.",
   context_changeFact: "A new session makes this one read-only. Until you choose, nothing changes.",
@@ -75,7 +70,7 @@ const pt: Record<Word, string> = {
   candidates: "Candidatos", none: "Ainda não há candidatos. Aparecem aqui depois da pesquisa.",
   loading: "A carregar os candidatos", failedToLoad: "Não é possível mostrar os candidatos.", again: "Tentar de novo",
   sortBy: "Ordenar por", best: "Os melhores primeiro", name: "Nome", region: "Região", industry: "Setor",
-  exportCsv: "Exportar CSV", score: "Pontos", fit: "Adequação", decide: "A sua decisão",
+  exportCsv: "Exportar CSV", number: "Número", score: "Pontos", fit: "Adequação", decide: "A sua decisão",
   accept: "Aceitar", reject: "Rejeitar", more: "Mais como esta", undo: "Desfazer",
   accepted: "Aceite", liked: "Desejada: mais como esta", rejected: "Rejeitada",
   rejectedList: "Empresas rejeitadas", why: "Porquê estes pontos", contacts: "Contactos",
@@ -92,11 +87,6 @@ const pt: Record<Word, string> = {
   confirm_icp: "Procurar com este perfil?", rerun: "Procurar de novo?", context_change: "Alterar o perfil?",
   enrich: "Ler os sites delas?", domain: "De quem é este site?", offer: "É isso que quer?",
   start_over: "Esquecer esta empresa?", new_session: "Abrir uma sessão nova?",
-  optConfirm: "Procurar com ele", optChange: "Alterar primeiro", optContinue: "Alterar aqui e procurar de novo",
-  optNew: "Começar uma sessão nova", optKeep: "Não alterar nada", optRerun: "Procurar de novo",
-  optKeepFound: "Ficar com o que há", optEnrich: "Ler", optLater: "Agora não",
-  optOurs: "O nosso site", optCustomer: "De um cliente nosso", optCandidate: "De um candidato", optMention: "Nenhum destes",
-  optStartOver: "Esquecer e recomeçar", optCancel: "Manter", optStay: "Ficar aqui", optDo: "Sim, faça isso", optSkip: "Não",
   confirm_icpFact: "A pesquisa pergunta à web e ao registo de empresas. Demora até um minuto.",
   rerunFact: "Os candidatos guardados ficam até uma nova pesquisa encontrar empresas.",
   context_changeFact: "Uma sessão nova deixa esta só para leitura. Até escolher, nada muda.",
@@ -106,6 +96,15 @@ const pt: Record<Word, string> = {
   new_sessionFact: "Continua com o que está guardado. Esta sessão fica só para leitura.",
   reason: "Motivo", changes: "Mudaria", newFor: "Sessão nova para", count: "Empresas", these: "Estas", without: "Todas exceto",
   partWebsiteOf: "site", otherWords: "Ou responda por palavras suas",
+};
+
+/** The labels of options by their values, where it matters after the kind of their question. */
+export const optionsInPortuguese: Record<string, string> = {
+  confirm: "Procurar com ele", change: "Alterar primeiro", continue: "Alterar aqui e procurar de novo",
+  new: "Começar uma sessão nova", keep: "Não alterar nada", "rerun.keep": "Ficar com o que há", "new_session.keep": "Ficar aqui",
+  rerun: "Procurar de novo", enrich: "Ler", later: "Agora não",
+  ours: "O nosso site", customer: "De um cliente nosso", candidate: "De um candidato", mention: "Nenhum destes",
+  start_over: "Esquecer e recomeçar", cancel: "Manter", do: "Sim, faça isso", skip: "Não",
 };
 
 export const words = { en, pt };
