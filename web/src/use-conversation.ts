@@ -123,8 +123,11 @@ export function useConversation(threadId: string, graph: string): Conversation {
     async (known?: api.Thread) => {
       const number = ++looks.current.begun;
       try {
-        const [thread, runs] = await Promise.all([known ?? api.thread(threadId), runsOf(threadId)]);
+        const [first, runs] = await Promise.all([known ?? api.thread(threadId), runsOf(threadId)]);
         const isActive = api.activeOf(runs).length > 0;
+        // A run that has ended since the thread was told of has asked other questions.
+        const isOlder = !isActive && (first.status === "busy" || isWorking(known));
+        const thread = isOlder ? await api.thread(threadId) : first;
         const old = latest.current.server;
         const isRead = old !== null && old.read === versionOf(thread);
         const count = Math.max(1, latest.current.live.length);
@@ -399,6 +402,11 @@ function versionOf(thread: api.Thread): string {
 }
 
 /** Return whether a change is more than that a known run has begun. */
+/** Whether a change tells of runs that have not ended. */
+function isWorking(known: Partial<Change> | undefined): boolean {
+  return (known?.active ?? []).length > 0;
+}
+
 function isNews(old: Server, change: Change): boolean {
   const known = api.activeOf(old.runs).map((run) => run.run_id);
   const isSame = known.length === change.active.length && known.every((id) => change.active.includes(id));
