@@ -14,19 +14,10 @@ CUSTOMERS = 5
 MOST_CUSTOMERS = 10
 """The most customers of a profile."""
 
-READ_ONLY = (
-    "This session is read-only, and its history is kept. To continue, start a new session: I remember what you have"
-    " told me."
-)
+READ_ONLY = "This session is read-only, and its history is kept. To continue, start a new session: I remember what you have told me."
 ASK_WEBSITE = "Let us find companies like your best customers. What is your company's website? For example: acme.com"
-ASK_INDUSTRIES = (
-    "I could not tell from what I have read which industries your customers are in. Which ones do you sell to? For "
-    "example: industries: freight transport, food manufacturing"
-)
-ASK_CHANGE = (
-    "What should I change? For example: industries: freight transport, food manufacturing; regions: Singapore; "
-    "sizes: 11-200; keywords: cold chain"
-)
+ASK_INDUSTRIES = "I could not tell from what I have read which industries your customers are in. Which ones do you sell to? For example: industries: freight transport, food manufacturing"
+ASK_CHANGE = "What should I change? For example: industries: freight transport, food manufacturing; regions: Singapore; sizes: 11-200; keywords: cold chain"
 RERUN = "Re-run discovery, because {}?"
 NEW_SESSION_FOR = (
     "I have changed nothing here. The new session is for {}; this one then becomes read-only."
@@ -42,26 +33,17 @@ WHOSE = "Whose website is {}: your own company's, a customer's, a candidate's, o
 KEPT = "I have changed nothing."
 NOT_SEARCHED = "I have not searched. Write “search again” whenever you want me to."
 NOT_ENRICHED = "I have enriched nothing. Write “enrich” whenever you want me to."
+ENRICHED_NOTHING = "I have enriched nothing so far: I begin only after you have said so."
 UNCHANGED = "Your candidates are the same as before."
-NO_CANDIDATES = (
-    "I found no companies that fit. Try other industries, as in “industries: freight transport”, or have a register"
-    " of companies ingested."
-)
+NO_CANDIDATES = "I found no companies that fit. Try other industries, as in “industries: freight transport”, or have a register of companies ingested."
 WITHOUT_MODEL = "(The language model gave no usable answer, so I read the websites without it.)"
 GREETING = "Hello!"
 THANKS = "You are welcome."
 BYE = "Goodbye. I remember your company, your profile and your candidates."
 CHATTER = "I am here for your search for customers."
 CANNOT = "I cannot answer that from what I have stored."
-HELP = (
-    "You can write: “show”, “more”, “explain 3”, “reject 3 because it is too small”, “keep 2”, “more like 3”, "
-    "“enrich 1-5”, “enrich all except 4”, “search again”, “what's new”, “profile”, “export”, “undo”, “stop”, “start"
-    " over”, or a change, as in “add Malaysia” or “regions: Singapore, Malaysia”."
-)
-HELP_START = (
-    "I find companies like your best customers. I need your website and those of five customers, read them, and "
-    "propose a profile. I search only after you have said yes to it. If you have fewer customers, say “no more”."
-)
+HELP = "You can write: “show”, “more”, “explain 3”, “reject 3 because it is too small”, “keep 2”, “more like 3”, “enrich 1-5”, “enrich all except 4”, “search again”, “what's new”, “profile”, “export”, “undo”, “stop”, “start over”, or a change, as in “add Malaysia” or “regions: Singapore, Malaysia”."
+HELP_START = "I find companies like your best customers. I need your website and those of five customers, read them, and propose a profile. I search only after you have said yes to it. If you have fewer customers, say “no more”."
 LAST_INDUSTRY = "A profile needs an industry, so I kept what it has. Write the new one, as in “industries: freight transport”."
 NOTHING_YET = "There are no candidates yet: I have not searched."
 NO_MORE = "These were all. Write “show my candidates” to start again."
@@ -91,15 +73,9 @@ EXPORT = (
 DISPUTED = (
     "What would be right? For example: “regions: Germany”, “drop hotels”, “reject 3”, or “undo”."
 )
-NEEDS_WEBSITE = (
-    "I need a website to begin with, since I read it to see what you do. Any page that describes your company will "
-    "do, such as a shop or a profile on a site of its own."
-)
+NEEDS_WEBSITE = "I need a website to begin with, since I read it to see what you do. Any page that describes your company will do, such as a shop or a profile on a site of its own."
 
-CONFIRM = (
-    "Is that right, and shall I search for such companies? Or tell me what to change, as in “industries: freight "
-    "transport; regions: Singapore”."
-)
+CONFIRM = "Is that right, and shall I search for such companies? Or tell me what to change, as in “industries: freight transport; regions: Singapore”."
 CHANGED = "I have changed:\n\n{}"
 CHANGED_ELSEWHERE = (
     "The {} of this company were changed in another session since your last message."
@@ -127,22 +103,10 @@ SHORT: dict[str, str] = {
 """Each question in short, after an answer to a side question."""
 WANTS_CHANGE = "You want to change:\n\n{}\n\n" + SHORT["context_change"]
 ABOUT_QUESTION: dict[str, str] = {
-    "confirm_icp": (
-        "I search with this profile and store it, so it has to be yours. The search reads public pages and the "
-        "register of companies; it changes nothing else."
-    ),
-    "context_change": (
-        "The stored candidates were found for the old data. With “yes” I change the data and search again; with "
-        "“new” a new session gets the change, and this one becomes read-only."
-    ),
-    "rerun": (
-        "A new search reads the web and the register again, and may replace the list of candidates. Enriched "
-        "details of companies that are found again stay."
-    ),
-    "enrich": (
-        "Enrichment reads each company's website for a description, contacts and size. It takes some seconds for "
-        "each company; the rest runs in the background."
-    ),
+    "confirm_icp": "I search with this profile and store it, so it has to be yours. The search reads public pages and the register of companies; it changes nothing else.",
+    "context_change": "The stored candidates were found for the old data. With “yes” I change the data and search again; with “new” a new session gets the change, and this one becomes read-only.",
+    "rerun": "A new search reads the web and the register again, and may replace the list of candidates. Enriched details of companies that are found again stay.",
+    "enrich": "Enrichment reads each company's website for a description, contacts and size. It takes some seconds for each company; the rest runs in the background. So I begin only after a plain yes.",
     "domain": "I do not want to change your data by a guess.",
     "start_over": "Company and profile are deleted here; candidates and feedback stay stored.",
     "new_session": "A new session keeps what I know; this one stays to be read.",
@@ -150,26 +114,13 @@ ABOUT_QUESTION: dict[str, str] = {
 }
 """What each question is for."""
 ABOUT: dict[str, str] = {
-    "cost": (
-        "I have no price list: what this costs is between you and those who run it. Searching and enriching are the"
-        " expensive parts, since they read many public pages, so neither starts before you have said so."
-    ),
-    "privacy": (
-        "What you tell me is stored in the database of this server, for your team only. I read public websites and "
-        "the register, and contact nobody. “Start over” deletes company and profile here; the rest can be deleted "
-        "by those who run the server."
-    ),
-    "score": (
-        "A score is the sum of industry, keywords, likeness to your customers, region, size and website, as far as "
-        "your profile asks for them. “Explain 3” shows the parts and the evidence."
-    ),
+    "cost": "I have no price list: what this costs is between you and those who run it. Searching and enriching are the expensive parts, since they read many public pages, so neither starts before you have said so.",
+    "privacy": "What you tell me is stored in the database of this server, for your team only. I read public websites and the register, and contact nobody. “Start over” deletes company and profile here; the rest can be deleted by those who run the server.",
+    "score": "A score is the sum of industry, keywords, likeness to your customers, region, size and website, as far as your profile asks for them. “Explain 3” shows the parts and the evidence.",
     "source": (
         "Candidates come from a search of the web and from a register of companies. “Explain 3” names the source."
     ),
-    "why": (
-        "I read your website to see what you do, and those of customers to see what they have in common. From that "
-        "I propose whom to look for; nothing is sent to them."
-    ),
+    "why": "I read your website to see what you do, and those of customers to see what they have in common. From that I propose whom to look for; nothing is sent to them.",
     "progress": "A search takes about a minute; an enrichment some seconds for each company.",
 }
 """Answers to questions about the product."""
@@ -239,6 +190,7 @@ def _offered(order: "Order") -> str:
         "restore": f"bring {which} back",
         "enrich": f"enrich {which or 'the best'}",
         "undo": "take back the last change",
+        "search": "search again",
         "stop": "stop the enrichment",
         "exclude": f"take {which} out of the profile",
     }.get(order["name"], order["name"])

@@ -55,6 +55,7 @@ class Enrichment(TypedDict):
     failed: list[str]  # keys of the candidates that could not be enriched meanwhile
     job: str | None  # id of the background job, if there is one
     queued: int  # number of candidates of the job
+    told: NotRequired[bool]  # whether its end has been said
 
 
 class Undo(TypedDict):

@@ -1,16 +1,15 @@
 """Values of an ideal customer profile: split, normalize and merge them. Pure functions."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from my_agent.icp_finder.model import SIZES, Icp
-from my_agent.understanding import names
+from my_agent.understanding import names, ranges
+from my_agent.understanding.words import word_set
 
 FIELDS = ("industries", "sizes", "regions", "keywords", "exclusions")
 MOST, LENGTH = 12, 80
-# More employees than any company has.
-_TOP = 10**9
 _LABELS = {
     "industries": "industr(?:y|ies)|sectors?|verticals?|branchen?|setor(?:es)?|indústrias?",
     "sizes": "(?:company )?sizes?|employees|head ?count|größen?|mitarbeiter|tamanhos?|empregados|funcionários",
@@ -18,45 +17,13 @@ _LABELS = {
     "keywords": "keywords?|stichw(?:ort|orte|örter)|palavras?-chave",
     "exclusions": "exclusions?|exclude|not|ausschlüsse|ohne|exclusões|sem",
 }
-_LABEL = re.compile(
-    r"\s*(?:"
-    + "|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items())
-    + r")\s*[:=]\s*",
-    re.IGNORECASE,
-)
+_ANY_LABEL = "|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items())
+_LABEL = re.compile(rf"\s*(?:{_ANY_LABEL})\s*[:=]\s*", re.IGNORECASE)
 _FORM = re.compile(r'[A-Z][a-z]+: (?:any|"[^"]{1,200}"(?:, "[^"]{1,200}")*)')
-# The comma of `1,000` separates nothing.
-_THOUSANDS = re.compile(r"(?<=\d)[,.](?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"[,;/|•\n]|\b(?:and|und|e)\b|&", re.IGNORECASE)
 # Values in quotes may contain separators.
 _QUOTED = re.compile(r'"([^"\n]*)"')
-_ANY = frozenset(
-    [
-        "any",
-        "all",
-        "none",
-        "everywhere",
-        "anything",
-        "-",
-        "alle",
-        "egal",
-        "qualquer",
-        "todos",
-        "todas",
-    ]
-)
-_RANGE = re.compile(
-    r"(\d[\d,.]*)\s*(?:-|\u2013|\bto\b|\bbis\b|\ba\b|\bat[ée]\b|\be\b|\bund\b|\band\b)\s*(\d[\d,.]*)|(\d[\d,.]*)\s*(\+?)"
-)
-_LEAST = re.compile(
-    r"\b(?:more than|over|at least|above|min\w*|from|mehr als|ab|mindestens|über|mais de|pelo menos|a partir de|acima de)\b\D{0,5}(\d[\d,.]*)"
-    r"|(?<![\d,.])(\d[\d,.]*+)\s*(?:or more|and up|und mehr|ou mais|aufwärts)",
-    re.IGNORECASE,
-)
-_MOST = re.compile(
-    r"\b(?:less than|fewer than|under|below|at most|up to|max\w*|weniger als|unter|bis(?: zu)?|höchstens|menos de|até|no máximo)\b\D{0,5}(\d[\d,.]*)",
-    re.IGNORECASE,
-)
+_ANY = word_set("any all none everywhere anything - alle egal qualquer todos todas")
 
 
 def labelled(text: str) -> dict[str, list[str]] | None:
@@ -89,7 +56,9 @@ def split(field: str, text: str) -> list[str]:
         return []
     quoted = _QUOTED.findall(text)
     rest = (
-        _SEPARATOR.split(_THOUSANDS.sub("", _QUOTED.sub(",", text))) if field != "sizes" else [text]
+        _SEPARATOR.split(ranges.THOUSANDS.sub("", _QUOTED.sub(",", text)))
+        if field != "sizes"
+        else [text]
     )
     return clean(field, [*quoted, *rest])
 
@@ -126,31 +95,15 @@ def given(icp: Icp) -> dict[str, list[str]]:
 
 def _sizes(words: Iterable[str]) -> list[str]:
     """Return the ranges of `SIZES` that overlap the given numbers of employees."""
-    given = [each for word in words for each in _ranges(_THOUSANDS.sub("", word))]
+    given = [each for word in words for each in ranges.found(word)]
     return [size for size in SIZES if any(touches(size, low, high) for low, high in given)]
-
-
-def _ranges(text: str) -> Iterator[tuple[int, int]]:
-    if least := _LEAST.search(text):
-        yield _number(least[1] or least[2]), _TOP
-    elif most := _MOST.search(text):
-        yield 1, _number(most[1])
-    else:
-        for found in _RANGE.finditer(text):
-            low = _number(found[1] or found[3])
-            yield low, _number(found[2]) if found[2] else _TOP if found[4] else low
 
 
 def touches(size: str, low: int, high: int) -> bool:
     """Return whether one of `SIZES` overlaps a range of numbers, or contains its only one."""
     first, _, last = size.rstrip("+").partition("-")
-    top = int(last) if last else _TOP
+    top = int(last) if last else ranges.TOP
     return int(first) <= low <= top if low == high else low < top and high > int(first)
-
-
-def _number(text: str) -> int:
-    # Nine digits exceed any company's size, and int() rejects very long strings.
-    return int(re.sub(r"\D", "", text)[:9] or 0)
 
 
 def is_same(said: str, stored: str) -> bool:

@@ -25,6 +25,20 @@ _ANY = re.compile(
     r"|alle|überall|spielt keine rolle|tanto faz|qualquer|tod[ao]s|indiferente|não importa)\b",
     re.IGNORECASE,
 )
+_SELF = re.compile(
+    r"\b(?:i|we|you|me|us|ich|wir|du|sie wollen|mir|uns|eu|nós|você|vocês|tu)\b", re.IGNORECASE
+)
+# Others are not, or have not.
+_STATES = re.compile(
+    r"\b(?:(?:is|are|was|were|has|have|does|sells?|makes?|buys?)(?: \w+)? (?:not|no|nothing|never)|(?:is|are|was|were|has|have|does|they do)n'?t)\b"
+    r"|\b(?:ist|sind|war|waren|hat|haben|macht|machen|verkauft|verkaufen|passt|passen)(?: \w+){0,2} (?:kein\w*|nicht|nix|nichts|nie)\b"
+    r"|\b(?:não|nao|nem) (?:é|são|era|eram|tem|têm|vend\w+|faz\w*|compra\w*)\b",
+    re.IGNORECASE,
+)
+# Between two numbers, such as `1 bis 3`.
+_UNTIL = re.compile(r"(?<=\d)\s*(?:bis|até|through)\s*(?=\d)", re.IGNORECASE)
+_WHY = re.compile(r"\b(?:why|how come|warum|wieso|weshalb|por ?qu[eê])\b", re.IGNORECASE)
+_ASKED = re.compile(r"\b(?:ask\w*|again|frag\w*|pergunt\w*)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]{1,200}[\"“”„«»]")
 
 
@@ -77,6 +91,34 @@ def takes_away(message: str, span: quotes.Span) -> bool:
     return any(each.search(around) for each in (words.NEGATION, words.EXCEPTION, words.REMOVAL))
 
 
+def states(text: str) -> bool:
+    """Return whether a text says what others are not or have not, without doubt: `that is no food`."""
+    is_doubtful = "?" in text or words.DOUBT.search(text) or _SELF.search(text)
+    return not is_doubtful and _STATES.search(text) is not None
+
+
+def is_greeting(text: str) -> bool:
+    """Return whether a text only greets or thanks, also with a question mark."""
+    is_polite = words.small_talk(text) in ("greeting", "thanks")
+    return is_polite and not (words.DOUBT.search(text) or words.NEGATION.search(text))
+
+
+def asks_why(text: str) -> bool:
+    """Return whether a question asks why."""
+    return _WHY.search(text) is not None
+
+
+def is_about_asking(text: str) -> bool:
+    """Return whether a question is about being asked."""
+    return _ASKED.search(text) is not None
+
+
+def has(word: str, text: str) -> bool:
+    """Return whether a text contains a word as it stands, or another form of it."""
+    mine, alike = names.fold(word), set(names.fold(text).split())
+    return word in text or any(is_form(mine, e) for e in alike if abs(len(e) - len(mine)) <= 4)
+
+
 def is_plain(text: str) -> bool:
     """Return whether a text has no word of doubt, condition, report or negation, and no question."""
     return not ("?" in text or words.DOUBT.search(text) or words.NEGATION.search(text))
@@ -95,7 +137,7 @@ def ordered(text: str, language: str = "", *, has_exceptions: bool = False) -> s
     asked = words.POLITE.sub(" ", text)
     if ("?" in text and asked == text) or words.DOUBT.search(asked) or _QUOTED.search(text):
         return None
-    rest = words.YES_PHRASES.sub(" ", asked)
+    rest = _UNTIL.sub(" ", words.YES_PHRASES.sub(" ", asked))
     if has_exceptions:
         for own in (FIRST_NO, words.EXCEPTION, words.NEGATION):
             rest = own.sub(" ", rest)

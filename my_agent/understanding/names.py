@@ -115,6 +115,12 @@ def named_in(text: str, listed: Sequence[Listed]) -> list[str]:
     ]
 
 
+def hinted(text: str, listed: Sequence[Listed]) -> set[str]:
+    """Return the keys of the items whose number, or any word of whose name, a text contains."""
+    said, around = numbers(text, [each.name for each in listed]), fold(text)
+    return {each.key for each in listed if each.number in said or _evidence(each, around)}
+
+
 def numbers(text: str, names: Sequence[str] = ()) -> list[int]:
     """Return the numbers in a text, with ranges and ordinals, but without those inside names.
 
@@ -218,7 +224,12 @@ def _named(said: str, quote: str, listed: Sequence[Listed]) -> list[str]:
     wanted, around = fold(said), fold(quote)
     if not wanted:
         return []
-    exact = [each for each in listed if wanted in (fold(each.name), fold(each.domain))]
+    # A register's number is the end of a key.
+    exact = [
+        each
+        for each in listed
+        if wanted in (fold(each.name), fold(each.domain), fold(each.key.partition(":")[2]))
+    ]
     if exact and _stands(exact[0], wanted, around):
         return [each.key for each in exact]
     own = [each for each in listed if _bare(each.name) == _bare(said)]

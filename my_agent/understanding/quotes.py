@@ -99,6 +99,12 @@ def _around(span: Span, message: str, ends: re.Pattern[str], *, keeps_end: bool)
     return first, max(last, span[1])
 
 
+def is_apart(span: Span, message: str) -> bool:
+    """Return whether signs, or the ends of the message, stand around a quote."""
+    before, after = message[: span[0]].rstrip(), message[span[1] :].lstrip()
+    return all(each in ("", *",.;:!()\u2013\u2014-") for each in (before[-1:], after[:1]))
+
+
 def blanked(message: str, spans: Iterable[Span]) -> str:
     """Return a message with spaces for some of its parts, so that offsets stay."""
     for first, last in spans:

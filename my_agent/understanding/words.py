@@ -98,7 +98,7 @@ _FILLERS = word_set(
     " no na nos nas para pra com eu nós me nos você vocês te já só mas olá oi aí aqui lá pois bem mas porém"
 )
 _GREETINGS = {
-    "greeting": word_set("hello hi hey hiya howdy good morning afternoon evening day greetings there hallo moin servus guten morgen"
+    "greeting": word_set("hello hi hey hiya howdy good morning afternoon evening day greetings there still hallo moin servus guten morgen"
                      " tag abend grüß gott bonjour hola olá oi bom dia boa tarde noite ciao"),
     "thanks": word_set("thanks thank you thx ty cheers so very much a lot many danke dir dankeschön vielen dank sehr schön obrigado"
                    " obrigada muito brigado valeu merci gracias grazie"),

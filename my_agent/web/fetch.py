@@ -83,7 +83,7 @@ class FetchedPage:
 
 
 async def fetch(website: str, allowed: Sequence[Network]) -> bytes:
-    """Return the bytes of a page; try http if https fails.
+    """Return the bytes of a page; try http if https fails, and the name without `www.` if it is unknown.
 
     Args:
         website: URL of the page.
@@ -96,6 +96,8 @@ async def fetch(website: str, allowed: Sequence[Network]) -> bytes:
     try:
         return (await get(website, allowed)).body
     except SiteUnreadable as error:
+        if isinstance(error.__cause__, socket.gaierror) and "://www." in website:
+            return await fetch(website.replace("://www.", "://", 1), allowed)
         if (
             not isinstance(error.__cause__, httpx.ConnectError)
             or not website.startswith("https:")

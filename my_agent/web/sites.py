@@ -18,6 +18,8 @@ _WEBSITE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_DOTS = re.compile(r"(?<!\s)\s*+\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
+
 
 class Mention(NamedTuple):
     """A website in a text: its URL, and the offsets of its first character and after its last."""
@@ -42,6 +44,21 @@ def mentions(text: str) -> Iterator[Mention]:
 def websites(text: str) -> list[str]:
     """Return the websites in a text, one per company."""
     return distinct(mention.website for mention in mentions(text))
+
+
+def spelled(value: str, quote: str) -> list[str]:
+    """Return the websites of a value that a quote spells, also as `acme dot com`."""
+    squeezed = re.sub(r"[\W_]+", "", _DOTS.sub(".", quote).casefold())
+    written = {domain(each): each for each in websites(quote)}
+    found = []
+    for each in websites(value):
+        name = domain(each)
+        label = re.sub(r"[\W_]+", "", name.partition(".")[0])
+        if name in written:
+            found.append(written[name])
+        elif len(label) > 2 and label in squeezed:
+            found.append(each)
+    return found
 
 
 def distinct(urls: Iterable[str]) -> list[str]:

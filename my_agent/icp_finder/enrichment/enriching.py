@@ -1,7 +1,6 @@
 """Enriching: read details of one candidate from its website."""
 
 import asyncio
-import re
 from typing import Any
 
 from my_agent.icp_finder.model import SIZES, Candidate
@@ -10,23 +9,13 @@ from my_agent.icp_finder.values import touches
 from my_agent.web.contacts import contacts
 from my_agent.web.fetch import SiteError, SiteUnreadable
 from my_agent.web.pages import Page
+from my_agent.web.staff import numbers
 
 # Seconds between attempts to read a site that may answer later. In the background there is time.
 PAUSES = (0.5, 1.0)
 PATIENT_PAUSES = (1.0, 4.0, 10.0)
 # While a user waits, a site that has taken this long is not asked again, in seconds.
 IMPATIENCE = 5.0
-_EMPLOYEES = re.compile(
-    r"(?:(?:team|staff|workforce) of (?:over |about |more than |some )?(\d[\d,]{0,6}))"
-    r"|(?:(\d[\d,]{0,6})\+? (?:employees|staff|people|professionals|team members|colleagues))",
-    re.IGNORECASE,
-)
-# Words in front of a year, as in `Since 2019 employees enjoy`.
-_BEFORE_YEAR = re.compile(
-    r"(?:\b(?:since|in|from|until|till|by|of|year|est\.?|founded|established)|[\u00a9-])\s*$",
-    re.IGNORECASE,
-)
-_YEARS = range(1800, 2101)
 
 
 async def enrich(candidate: Candidate, *, patient: bool = False) -> dict[str, Any]:
@@ -85,12 +74,5 @@ async def _further(url: str) -> Page | None:
 
 def size(text: str) -> str | None:
     """Return the range of `SIZES` that contains a company's stated number of employees. Pure."""
-    for found in _EMPLOYEES.finditer(text):
-        number = found[1] or found[2]
-        people = int(number.replace(",", ""))
-        is_year = found[2] and number == str(people) and people in _YEARS
-        if is_year and _BEFORE_YEAR.search(text[: found.start(2)]):
-            continue
-        if found_in := next((each for each in SIZES if touches(each, people, people)), None):
-            return found_in
-    return None
+    ranges = (each for people in numbers(text) for each in SIZES if touches(each, people, people))
+    return next(ranges, None)

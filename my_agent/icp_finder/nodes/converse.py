@@ -45,11 +45,11 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
     heard, replies, restored = state["heard"], list[str](), dict[str, Any]()
     for order in _courteous(heard):
         if order["name"] == "undo":
-            reply, before = await _undo(table)
+            undone, before = await _undo(table, confirmed=bool(state.get("confirmed")))
             restored |= before
+            replies.append(undone)
         else:
-            reply = await _reply(state, table, order)
-        replies.append(reply)
+            replies.append(await _reply(state, table, order))
     notes = list(dict.fromkeys([*state.get("notes", []), *filter(None, replies)]))
     update = {"view": table.view, "page": table.page, "undo": table.undo, "notes": notes}
     update["heard"] = {**heard, "orders": []}
@@ -65,7 +65,9 @@ async def converse(state: State, config: RunnableConfig) -> Command[Exit]:
     if waiting is None:
         text = "\n\n".join(notes) or prompts.HELP
         return Command(goto="__end__", update={**update, "messages": [AIMessage(text)]})
-    text = "\n\n".join([*notes, prompts.SHORT[waiting["kind"]]])
+    is_whole = waiting["kind"] == "offer" or "keys" in waiting["details"]
+    question = waiting["question"] if is_whole else prompts.SHORT[waiting["kind"]]
+    text = "\n\n".join([*notes, question])
     asked = {"asking": _recounted(waiting, table), "waiting": None, "messages": [AIMessage(text)]}
     return Command(goto="choose", update={**update, **asked})
 
@@ -116,6 +118,9 @@ async def _reply(state: State, table: Table, order: Order) -> str:
             # Who is welcomed back is greeted.
             is_greeted = words == "greeting" and state.get("notes")
             return "" if is_greeted else _TALK.get(words, prompts.CHATTER)
+    if words == "why_enrich":
+        tried = [each.candidate for each in table.found if each.candidate.details]
+        return reports.enriched(tried) if tried else prompts.ENRICHED_NOTHING
     if name == "progress" or (words == "progress" and table.last):
         job = await jobs.find(table.tenant_id, **table.last) if table.last else None
         return reports.progress(job) if job else prompts.NO_JOB
@@ -137,6 +142,8 @@ def _answer(state: State, table: Table, name: str, words: str) -> str:
         return reports.about_profile(site, customers, icp) if site else help_
     if words in prompts.ABOUT:
         return prompts.ABOUT[words]
+    if words == "why_ask" and waiting is None:
+        return prompts.ABOUT["why"]
     if waiting is not None:
         return prompts.ABOUT_QUESTION[waiting["kind"]]
     return f"{prompts.CANNOT}\n\n{help_}" if state.get("confirmed") else help_
@@ -187,9 +194,10 @@ def _view(table: Table, found: Sequence[Scored], start: int) -> None:
 
 def _explain(state: State, table: Table, order: Order) -> str:
     """Explain each named candidate."""
-    named, is_dispute = _named(table, order), order["name"] == "dispute"
-    # Who says at once what is right needs no advice how to.
-    advice = prompts.DISPUTED if is_dispute and (named or not has_data(state["heard"])) else ""
+    named, is_dispute, heard = _named(table, order), order["name"] == "dispute", state["heard"]
+    # Who says at once what is right, or asks, needs no advice how to.
+    says_more = has_data(heard) or any(each["name"] != "dispute" for each in heard["orders"])
+    advice = prompts.DISPUTED if is_dispute and (named or not says_more) else ""
     if not named:
         return advice if is_dispute else _unnumbered(table)
     places = {key: at for at, key in enumerate(table.view, 1)}
@@ -255,12 +263,12 @@ async def _feedback_changed(table: Table) -> None:
         await searching.apply_feedback(table.tenant_id, **table.last, feedback=said)
 
 
-async def _undo(table: Table) -> tuple[str, dict[str, Any]]:
+async def _undo(table: Table, *, confirmed: bool) -> tuple[str, dict[str, Any]]:
     """Take back the last change. Return the answer, and the company of before if that has changed."""
     if not table.undo:
         return prompts.NOTHING_TO_UNDO, {}
     last = table.undo.pop()
-    await take_back(table.tenant_id, table.rule_name, last, table.known)
+    await take_back(table.tenant_id, table.rule_name, last, table.known, confirmed=confirmed)
     if last["what"] == "feedback":
         await _feedback_changed(table)
         return prompts.UNDONE_FEEDBACK, {}

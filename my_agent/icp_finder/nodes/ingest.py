@@ -10,12 +10,14 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from my_agent import asking as model_calls
-from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder import prompts, reports, values
 from my_agent.icp_finder.context import Context
+from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.nodes import table as tables
 from my_agent.icp_finder.reading import by_model, certain
 from my_agent.icp_finder.reading.applying import Applied, apply
+from my_agent.icp_finder.reading.commands import COSTLY
 from my_agent.icp_finder.reading.heard import (
     Heard,
     Order,
@@ -74,6 +76,8 @@ async def ingest(
         "asking": None,
         "without_model": bool(without_model),
     }
+    ended = await _ended(state, user.tenant_id)
+    update |= {**ended, "notes": [*ended.get("notes", []), *update["notes"]]}
     heard = update["heard"]
     does = [each["name"] for each in (*heard["orders"], heard["wish"]) if each]
     log_action("turn", thread_id, by=heard["by"], does=does, unheard=len(heard["unheard"]))
@@ -114,6 +118,17 @@ async def _read(
     return applied, ""
 
 
+async def _ended(state: State, tenant_id: str) -> dict[str, Any]:
+    """Return a sentence about the end of an enrichment in the background, if it is not told yet."""
+    enrichment, last = state.get("enrichment"), state.get("last")
+    if not (enrichment and enrichment["job"] and last) or enrichment.get("told"):
+        return {}
+    job = await jobs.find(tenant_id, **last)
+    if job is None or job.id != enrichment["job"] or job.status not in ("done", "failed"):
+        return {}
+    return {"enrichment": {**enrichment, "told": True}, "notes": [reports.progress(job)]}
+
+
 async def _situation(state: State, about: Mapping[str, Any], config: RunnableConfig) -> Situation:
     """Return what a message is read against."""
     asking, site, change = state.get("asking"), state.get("site"), state.get("change")
@@ -131,7 +146,7 @@ async def _situation(state: State, about: Mapping[str, Any], config: RunnableCon
         icp=values.merged(icp, change["icp"]) if icp and change else icp,
         listed=await _listed(state, caller(config).tenant_id),
         confirmed=bool(state.get("confirmed")),
-        running=bool(enrichment and enrichment["job"]),
+        running=bool(enrichment and enrichment["job"] and not enrichment.get("told")),
     )
 
 
@@ -174,7 +189,7 @@ def _update(
     if isinstance(seed, Mapping):
         # The payload that the thread was created with comes before its first message.
         heard = combined({**from_form(seed), "website": None}, heard)
-    heard, offers = _offered(heard)
+    heard, offers = _offered(heard, can_undo=bool(state.get("undo")))
     return {
         "website": _label(state, about),
         "heard": heard,
@@ -188,15 +203,18 @@ def _update(
     }
 
 
-def _offered(heard: Heard) -> tuple[Heard, list[Order]]:
+def _offered(heard: Heard, *, can_undo: bool) -> tuple[Heard, list[Order]]:
     """Return a message without the orders that are not sure, and these orders.
 
-    An enrichment that is named with them is asked about in the same question.
+    A search or an enrichment that is named with them is asked about in the same question.
     """
-    unsure, wish = [each for each in heard["orders"] if not each["sure"]], heard["wish"]
-    if unsure and wish is not None and wish["name"] == "enrich":
+    sure, unsure, wish = list[Order](), list[Order](), heard["wish"]
+    for each in heard["orders"]:
+        # Who cannot take back anything is told so at once.
+        is_sure = each["sure"] or (each["name"] == "undo" and not can_undo)
+        (sure if is_sure else unsure).append(each)
+    if unsure and wish is not None and wish["name"] in ("enrich", "search"):
         unsure, wish = [*unsure, wish], None
-    sure = [each for each in heard["orders"] if each["sure"]]
     return {**heard, "orders": sure, "wish": wish}, unsure
 
 
@@ -224,7 +242,7 @@ def _accepted(state: State, orders: list[Order], heard: Heard) -> Heard:
         for name, given in fields.items()
         if gone & {*given}
     }
-    wish = next((each for each in offered if each["name"] == "enrich"), heard["wish"])
+    wish = next((each for each in offered if each["name"] in COSTLY), heard["wish"])
     done = [each for each in offered if each is not wish and each["name"] != "exclude"]
     icp = {**without, **heard["icp"]}
     return {**heard, "orders": [*heard["orders"], *done], "wish": wish, "icp": icp}

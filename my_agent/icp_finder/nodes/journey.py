@@ -10,7 +10,7 @@ from my_agent.companies import ssic
 from my_agent.icp_finder import prompts
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.nodes.changes import changed_parts, difference, next_session
-from my_agent.icp_finder.nodes.undoing import profile_of
+from my_agent.icp_finder.nodes.undoing import agreed, profile_of
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.reading.heard import nothing
 from my_agent.icp_finder.reading.questions import OPTIONS, Question, question, same
@@ -150,9 +150,8 @@ def _confirm(state: State) -> Command[Exit]:
     if answer == "confirm":
         log_action("icp_confirmed", state.get("thread_id"))
         reason = "you have just confirmed the ideal customer profile"
-        # What was said until here is agreed, so an undo begins anew.
         first: Decisions = {"use_cached": False, "rerun_icp": True, "reason": reason}
-        return _search(state, first, undo=[])
+        return _search(state, first, undo=agreed(state))
     if answer == "change":
         return _say(state, prompts.ASK_CHANGE, asked="icp")
     unknown = [each for each in icp["industries"] if not ssic.codes([each])] if icp else []

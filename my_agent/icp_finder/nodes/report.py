@@ -42,7 +42,7 @@ async def progress_report(
         update |= {"view": [each.candidate.key for each in best], "page": len(shown)}
     job = await jobs.find(tenant_id, **found)
     works = job is not None and job.status not in reports.ENDED and wish is None
-    notes += [reports.progress(job)] if job is not None else []
+    notes = list(dict.fromkeys([*notes, *([reports.progress(job)] if job is not None else [])]))
     waits = waiting if waiting and waiting["kind"] == "enrich" else None
     if not works and chosen(state, "enrich") == "later":
         update |= {"notes": [*notes, prompts.NOT_ENRICHED], "answer": None}

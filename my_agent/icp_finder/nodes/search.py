@@ -30,11 +30,8 @@ async def normalize(
         return Command(goto="decide_strategy")
     company, asked = _asked(state)
     fields = {name: values.clean(name, values.of(asked, name)) for name in values.FIELDS}
-    icp, tenant_id, rule_name = (
-        values.merged(None, fields),
-        caller(config).tenant_id,
-        state["rule_name"],
-    )
+    icp, rule_name = values.merged(None, fields), state["rule_name"]
+    tenant_id = caller(config).tenant_id
     company, notes, was_read = await _up_to_date(tenant_id, rule_name, company, state)
     await save(tenant_id, rule_name, company, icp, confirmed=True, was_read=was_read)
     found: Found = {"rule_name": rule_name, "icp_hash": icp_hash(basis(company, icp))}

@@ -29,6 +29,19 @@ def profile_of(state: State) -> Undo:
     return Undo(what="profile", site=site, customers=customers, icp=icp, confirmed=confirmed)
 
 
+def agreed(state: State) -> list[Undo]:
+    """Return the changes that can be taken back once the company is confirmed.
+
+    What has made up the company and its first profile is agreed.
+    """
+    own, kept = state.get("site"), list[Undo]()
+    for each in state.get("undo") or []:
+        site, icp = each.get("site"), each.get("icp")
+        is_own = site and own and site["domain"] == own["domain"] and icp and icp["industries"]
+        kept += [each] if each["what"] == "feedback" or is_own else []
+    return kept
+
+
 def with_feedback(changes: list[Undo], keys: list[str], said: Mapping[str, Feedback]) -> list[Undo]:
     """Return the changes that can be taken back, with feedback on candidates.
 
@@ -42,14 +55,17 @@ def with_feedback(changes: list[Undo], keys: list[str], said: Mapping[str, Feedb
 
 
 async def take_back(
-    tenant_id: str, rule_name: str, last: Undo, found: Mapping[str, Scored]
+    tenant_id: str, rule_name: str, last: Undo, found: Mapping[str, Scored], *, confirmed: bool
 ) -> None:
-    """Take back a change in what is stored, among candidates that are known by their keys."""
+    """Take back a change in what is stored, among candidates that are known by their keys.
+
+    A company that is `confirmed` stays so.
+    """
     if last["what"] == "profile":
         if (site := last["site"]) is not None:
             company: Company = {"site": site, "customers": last["customers"]}
-            icp, confirmed = last["icp"], last["confirmed"]
-            await save(tenant_id, rule_name, company, icp, confirmed=confirmed, was_read=False)
+            stays = confirmed or last["confirmed"]
+            await save(tenant_id, rule_name, company, last["icp"], confirmed=stays, was_read=False)
         return
     for key, before in last["said"].items():
         if before is None:

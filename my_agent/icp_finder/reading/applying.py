@@ -11,18 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, values
+from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.giving import exclude, give
 from my_agent.icp_finder.reading.heard import Heard, has_data, nothing, order
 from my_agent.icp_finder.reading.ordering import asks, command
-from my_agent.icp_finder.reading.questions import AGREED, REFUSED
+from my_agent.icp_finder.reading.questions import AGREED, REFUSED, Question
 from my_agent.icp_finder.reading.situation import Situation
 from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
-from my_agent.understanding import names, quotes, words
+from my_agent.understanding import meaning, names, quotes, words
+from my_agent.web.sites import domain
 
 # The command whose words may stand in a yes to a question; other questions have their own kind's.
-_NAMED_BY = {"confirm_icp": "search", "context_change": "search", "rerun": "search", "offer": ""}
+_NAMED_BY = {"confirm_icp": "search", "context_change": "search", "rerun": "search"}
 
 
 @dataclass
@@ -68,11 +70,23 @@ def _consent(turn: Turn, act: of.Consent) -> None:
         return
     if asking is None or asking["kind"] not in AGREED or act.to not in ("", kind):
         return
-    name = _NAMED_BY.get(asking["kind"], asking["kind"])
-    if words.has_agreement(act.quote) and asks(turn, act, name):
+    if words.has_agreement(act.quote) and _names_what_is_asked(turn, act, asking):
         turn.choice = AGREED[asking["kind"]]
     else:
         turn.unsure = True
+
+
+def _names_what_is_asked(turn: Turn, act: of.Consent, asking: Question) -> bool:
+    """Return whether every word of a message agrees, or names what a question proposes."""
+    offered = asking["details"].get("orders", []) if asking["kind"] == "offer" else []
+    keys = {key for each in offered for key in each["keys"] or []}
+    some = names.hinted(act.quote, [each for each in turn.situation.listed if each.key in keys])
+    if some and some != keys:
+        return False  # A yes to a part is none to all.
+    about = ["reject" if each["name"] == "exclude" else each["name"] for each in offered]
+    known = [one for each in offered for one in each.get("names", [])]
+    about = about or [_NAMED_BY.get(asking["kind"], asking["kind"])]
+    return asks(turn, act, *about, known=known)
 
 
 def _dispute(turn: Turn, act: of.Dispute) -> None:
@@ -81,7 +95,13 @@ def _dispute(turn: Turn, act: of.Dispute) -> None:
 
 
 def _ask(turn: Turn, act: of.Ask) -> None:
-    turn.heard["orders"].append(order("ask", words=act.about))
+    """Add a question. Why something was done or is asked is about the record, not the product."""
+    about = act.about
+    if about == "why" or meaning.asks_why(act.quote):
+        is_enrich = commands.is_evidence("enrich", turn.message)
+        is_ask = meaning.is_about_asking(act.quote)
+        about = "why_enrich" if is_enrich else "why_ask" if is_ask else about
+    turn.heard["orders"].append(order("ask", words=about))
 
 
 def _talk(turn: Turn, act: of.SmallTalk) -> None:
@@ -112,11 +132,14 @@ def _finish(turn: Turn) -> None:
     heard, asking = turn.heard, turn.situation.asking
     heard["unheard"] = list(dict.fromkeys([*heard["unheard"], *turn.dropped]))
     heard["without"] = list(dict.fromkeys(heard["without"]))
+    _answer_by_order(turn)
     _answer_by_wish(turn)
     if turn.choice or turn.unsure or heard["wish"]:
         heard["orders"] = [each for each in heard["orders"] if each["name"] != "talk"]
     if turn.choice == "change" and has_data(heard):
         turn.choice = None
+    if turn.choice or turn.unsure:
+        _without_restated(turn)
     changes = has_data(heard) and not (heard["enough"] and not heard["icp"])
     is_open = (
         changes or heard["notes"] or heard["unheard"] or any(not e["sure"] for e in heard["orders"])
@@ -133,6 +156,28 @@ def _finish(turn: Turn) -> None:
     said = heard["orders"] or heard["wish"] or heard["stray"] or heard["notes"] or has_data(heard)
     if not (said or turn.choice or turn.unsure or heard["unheard"]) and turn.message.strip():
         heard["unheard"] = [" ".join(turn.message.split())[:200]]
+
+
+def _without_restated(turn: Turn) -> None:
+    """Leave out what a message says and is so already: it does not stand in the way of a yes."""
+    heard, known = turn.heard, turn.situation
+    heard["icp"] = {n: new for n, new in heard["icp"].items() if new != values.of(known.icp, n)}
+    customers = heard["customers"]
+    heard["customers"] = [each for each in customers if domain(each) not in known.customers]
+    if heard["website"] and domain(heard["website"]) == known.website:
+        heard["website"] = None
+
+
+def _answer_by_order(turn: Turn) -> None:
+    """Let orders that are sure answer the offer of the same orders."""
+    heard, asking = turn.heard, turn.situation.asking
+    if asking is None or asking["kind"] != "offer" or turn.choice:
+        return
+    same = [(each["name"], each["keys"]) for each in asking["details"].get("orders", [])]
+    done = [e for e in heard["orders"] if e["sure"] and (e["name"], e["keys"]) in same]
+    if same and len(done) == len(same):
+        turn.choice, turn.unsure = AGREED["offer"], False
+        heard["orders"] = [each for each in heard["orders"] if each not in done]
 
 
 def _answer_by_wish(turn: Turn) -> None:

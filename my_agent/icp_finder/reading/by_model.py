@@ -26,8 +26,9 @@ website and the others are customers; later, an Answer with an empty field, and 
 - Correct(field, value, instead_of): replaces stored or just said values; instead_of is empty if it replaces all. \
 `no, I meant Germany` and `change the industries to ...` correct.
 - Include(what, value) and Exclude(what, value): add to a stored list, or take out or never want; what is industries, \
-sizes, regions, keywords, customers, or companies (a listed candidate). `not hospitals` excludes. If a stored value is \
-meant, in whatever language, write it as it is stored, once, with the list that has it.
+sizes, regions, keywords, customers, or companies (a listed candidate). `not hospitals` excludes.
+- Correct, Include and Exclude: if a stored value is meant, in whatever language, write it as it is stored, once, with \
+the list that has it.
 - Command(name, targets, except, reason): name is one of {", ".join(COMMANDS)}. targets: the numbers and exact names \
 of listed candidates, `all`, or null if the message does not say which. Numbers that belong to a name are no numbers. \
 except: those left out. `enrich everything except X` is targets all, except X. reason: the person's reason, or for \

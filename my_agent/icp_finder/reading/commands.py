@@ -6,6 +6,7 @@ numbers or names. Add a word for a language here, and a line to `bench/turns`.
 """
 
 import re
+from collections.abc import Iterable
 
 from my_agent.understanding.words import word_set
 
@@ -17,7 +18,7 @@ COMMANDS: dict[str, str] = {
     "keep": "keep|retain|save|hold on to|star|behalt\\w*|merk\\w*|mant\\w*|guard\\w*|fic\\w* com",
     "like": "(?:(?:show|find|give)(?: me)? )?more(?: of them)? like|more such as|similar to|like|love|mehr (?:wie|von|so)|ähnlich(?:e)? wie|gefällt|gefallen|mag"
             "|mais (?:como|parecid\\w* com|do tipo)|parecid\\w* com|gost\\w*|curt\\w*|ador\\w*",
-    "restore": "restore|un-?reject|un-?hide|bring back|put back|re-?add|take back|wiederherstell\\w*|hol\\w*|zurück\\w*|restaur\\w*|recuper\\w*|traz\\w*|volta\\w*|devolv\\w*|repõe|repor",
+    "restore": "restore|un-?reject|un-?hide|(?:bring|put|get|give|want)(?=.{1,80}\\bback\\b)|back|bring back|put back|re-?add|take back|wiederherstell\\w*|hol\\w*|zurück\\w*|restaur\\w*|recuper\\w*|traz\\w*|volta\\w*|devolv\\w*|repõe|repor",
     "enrich": "enrich\\w*|reicher\\w*|bereicher\\w*|anreicher\\w*|anzureichern|enriqu\\w*",
     "search": "(?:re-?run|refresh|repeat|redo)(?: (?:the )?(?:discovery|search))?|search(?: again)?|find(?: me)?(?: (?:more|new))?|look again|new search|run discovery"
               "|such\\w*(?: noch ?mal| erneut| neu)?|neu(?:e)? such\\w*|procur\\w*(?: de novo| outra vez)?|busc\\w*(?: de novo)?|pesquis\\w*|refaz\\w*",
@@ -62,6 +63,8 @@ _EVIDENCE = {
     for name, words in COMMANDS.items()
 }
 
+_SETS = re.compile(rf"(?<!\w)(?:{SET})(?!\w)", re.IGNORECASE)
+
 
 def is_evidence(name: str, quote: str) -> bool:
     """Return whether a quote contains a word for a command."""
@@ -69,10 +72,16 @@ def is_evidence(name: str, quote: str) -> bool:
     return found is not None and found.search(quote) is not None
 
 
-def without(name: str, text: str) -> str:
-    """Return a text without the words for a command."""
-    found = _EVIDENCE.get(name)
-    return found.sub(" ", text) if found is not None else text
+def is_set(quote: str) -> bool:
+    """Return whether a quote has a word that replaces what there was, such as `only`."""
+    return _SETS.search(quote) is not None
+
+
+def without(names: Iterable[str], text: str) -> str:
+    """Return a text without the words for some commands."""
+    for name in names:
+        text = _EVIDENCE[name].sub(" ", text) if name in _EVIDENCE else text
+    return text
 
 
 def leading(text: str) -> list[tuple[str, str]]:

@@ -26,7 +26,6 @@ _ROLES = {
         r"\b(?:candidat\w*|prospects?|leads?|targets?|kandidat\w*|interessent\w*)\b", re.IGNORECASE
     ),
 }
-_DOTS = re.compile(r"(?<!\s)\s*+\b(?:dot|punkt|ponto)\b\s*", re.IGNORECASE)
 
 
 def says(field: str, value: str, quote: str) -> bool:
@@ -42,21 +41,6 @@ def says(field: str, value: str, quote: str) -> bool:
 def is_role(name: str, quote: str) -> bool:
     """Return whether a quote says whose a website is."""
     return name in _ROLES and _ROLES[name].search(quote) is not None
-
-
-def sites_in(value: str, quote: str) -> list[str]:
-    """Return the websites of a value that a quote spells, also as `acme dot com`."""
-    squeezed = re.sub(r"[\W_]+", "", _DOTS.sub(".", quote).casefold())
-    written = {sites.domain(each): each for each in sites.websites(quote)}
-    found = []
-    for each in sites.websites(value):
-        name = sites.domain(each)
-        label = re.sub(r"[\W_]+", "", name.partition(".")[0])
-        if name in written:
-            found.append(written[name])
-        elif len(label) > 2 and label in squeezed:
-            found.append(each)
-    return found
 
 
 def is_denied(

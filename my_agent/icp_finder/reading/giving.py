@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from my_agent.icp_finder import prompts, reports, values
 from my_agent.icp_finder.model import SIZES
-from my_agent.icp_finder.reading import evidence
+from my_agent.icp_finder.reading import commands, evidence
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.ordering import is_sure
 from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
 from my_agent.understanding import meaning, names
 from my_agent.understanding.places import in_english
+from my_agent.web import sites
 from my_agent.web.sites import domain
 
 Giving = of.Correct | of.Include | of.Answer
@@ -48,16 +49,20 @@ def give(turn: Turn, act: Giving) -> None:
 def _give_values(turn: Turn, act: Giving, name: str, old: list[str], given: list[str]) -> None:
     # A pronoun in the quote may stand for a value that the message names elsewhere.
     where = act.quote if name == "sizes" else turn.message
-    new = values.clean(name, [each for each in given if evidence.says(name, each, where)])
+    stored = turn.values(name)
+    # A stored value may be meant in other words; what it replaces, `only` has to say.
+    is_meant = not isinstance(act, of.Correct) or commands.is_set(act.quote)
+    said = [e for e in given if (is_meant and e in stored) or evidence.says(name, e, where)]
+    new = values.clean(name, said)
     if name == "regions":
         new = values.clean(name, map(in_english, new))
     empties = meaning.means_any(act.quote) or meaning.takes_away(turn.message, turn.span(act))
     if not new and (act.value or old or not empties):
         turn.drop(act)
         return
-    stored = turn.values(name)
     gone = [each for each in stored if any(_names(name, one, each) for one in old)]
     replaces = isinstance(act, of.Correct) and (not old or name == "sizes")
+    replaces = replaces or (isinstance(act, of.Answer) and not act.value)
     if gone:
         # The new values stand where the old ones did.
         at = stored.index(gone[0])
@@ -154,7 +159,7 @@ def _customers(turn: Turn, said: list[str]) -> list[str]:
 
 
 def _give_sites(turn: Turn, act: Giving, name: str, old: list[str], given: list[str]) -> None:
-    spelled = {each: evidence.sites_in(each, act.quote) for each in given}
+    spelled = {each: sites.spelled(each, act.quote) for each in given}
     found = [site for each in given for site in spelled[each]]
     asking, heard = turn.situation.asking, turn.heard
     website = str(asking["details"].get("website")) if asking and turn.asks("domain") else ""

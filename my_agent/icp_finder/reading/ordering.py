@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from rapidfuzz import fuzz
 
+from my_agent.icp_finder import values
 from my_agent.icp_finder.reading import commands
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.questions import REFUSED
+from my_agent.icp_finder.reading.situation import HIDDEN
 from my_agent.icp_finder.reading.turn import Turn
 from my_agent.understanding import acts as of
 from my_agent.understanding import meaning, names, quotes, words
@@ -62,13 +64,14 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
     means_all = act.name != "enrich" or bool(act.exceptions) or meaning.says_all(act.quote)
     aimed: list[str] | None = shown if act.targets == "all" and means_all else None
     if isinstance(act.targets, list) and act.targets:
-        found = names.resolve(act.targets, act.quote, turn.situation.listed)
+        found = names.resolve(act.targets, act.quote, _meant(turn, act))
         turn.note(found)
         if not found.keys or (act.name in commands.COSTLY and not found.is_whole):
             return None, None
         aimed, is_said = found.keys, not found.unsaid
     if act.exceptions:
-        left_out = names.resolve(act.exceptions, act.quote, turn.situation.listed)
+        # `Reject 6 and enrich the rest` says elsewhere what it leaves out.
+        left_out = names.resolve(act.exceptions, turn.message, turn.situation.listed)
         turn.note(left_out)
         # What is not on the table needs no exception, but then the words may mean another.
         if left_out.unclear or not left_out.keys:
@@ -77,6 +80,14 @@ def _keys(turn: Turn, act: of.Command) -> tuple[list[str] | None, bool | None]:
         is_said = is_said and set(_left_out(turn, act)) <= set(left_out.keys)
         aimed = [each for each in (shown if aimed is None else aimed) if each not in left_out.keys]
     return aimed, is_said
+
+
+def _meant(turn: Turn, act: of.Command) -> Sequence[names.Listed]:
+    """Return what the targets of a command can name: what is restored has been rejected, if anything has."""
+    listed = turn.situation.listed
+    hidden = [each for each in listed if each.about == HIDDEN and act.name == "restore"]
+    is_hidden = hidden and not names.resolve(act.targets or [], act.quote, hidden).unknown
+    return hidden if is_hidden else listed
 
 
 def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
@@ -101,8 +112,7 @@ def is_sure(turn: Turn, act: of.Act, name: str, keys: Sequence[str]) -> bool:
 def asks(
     turn: Turn,
     act: of.Act,
-    name: str,
-    *,
+    *named: str,
     known: Sequence[str] = (),
     has_exceptions: bool = False,
     whole: bool = True,
@@ -115,20 +125,20 @@ def asks(
     Args:
         turn: the message.
         act: the act.
-        name: the command.
+        named: the commands.
         known: names of the candidates that it is about.
         has_exceptions: whether the act leaves something out; then words of exception are its own.
         whole: whether the whole message counts, as for all that costs: one sentence may take back another.
     """
-    explained = [*_reason(turn, act), *_explained(turn, act, only_plain=whole)]
+    explained = [*_reason(turn, act), *_explained(turn, act, only_plain=whole), *_beside(turn)]
     message = quotes.blanked(turn.message, explained)
     text = message if whole else quotes.sentence(turn.span(act), message)
     # What costs does not depend on the language that a reader claims.
     rest = meaning.ordered(text, "" if whole else turn.language, has_exceptions=has_exceptions)
-    named = {word for each in known for word in names.fold(each).split()}
-    return rest is not None and all(
-        _is_known(word, named) for word in words.tokens(commands.without(name, rest))
-    )
+    if rest is None:
+        return False
+    own = {word for each in known for word in names.fold(each).split()}
+    return all(_is_known(word, own) for word in words.tokens(commands.without(named, rest)))
 
 
 def _is_known(word: str, named: set[str]) -> bool:
@@ -156,7 +166,24 @@ def _reason(turn: Turn, act: of.Act) -> list[quotes.Span]:
         return []
     if lead := _BECAUSE.search(turn.message[: found[0]]):
         return [(lead.start(), found[1])]
-    return [found] if meaning.is_plain(act.reason) else []
+    # `5 out, they sell no food` says what others are not.
+    is_statement = quotes.is_apart(found, turn.message) and meaning.states(act.reason)
+    is_statement = is_statement and not names.named_in(act.reason, turn.situation.listed)
+    return [found] if meaning.is_plain(act.reason) or is_statement else []
+
+
+def _beside(turn: Turn) -> list[quotes.Span]:
+    """Return where a message greets, or repeats by its label what is stored: `regions: Germany`."""
+    icp = turn.situation.icp
+    return [
+        span
+        for act, span in turn.placed
+        if (isinstance(act, of.SmallTalk) and meaning.is_greeting(act.quote))
+        or (
+            (fields := values.labelled(act.quote)) is not None
+            and all(given == values.of(icp, name) for name, given in fields.items())
+        )
+    ]
 
 
 def _left_out(turn: Turn, act: of.Command) -> list[str]:
@@ -184,7 +211,7 @@ def _explained(turn: Turn, but: of.Act, *, only_plain: bool) -> list[quotes.Span
         for act, span in turn.placed
         if isinstance(act, of.Command)
         and (span[1] <= own[0] or own[1] <= span[0])
-        and act.name not in commands.COSTLY
+        and not (only_plain and act.name in commands.COSTLY)
         and commands.is_evidence(act.name, act.quote)
         and (not only_plain or meaning.is_plain(act.quote))
     ]

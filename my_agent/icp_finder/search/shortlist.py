@@ -5,9 +5,11 @@ A candidate's number is its place in the list that the user saw last, also while
 
 from collections.abc import Mapping, Sequence
 
+from my_agent.companies import ssic
 from my_agent.icp_finder import reports
 from my_agent.icp_finder.model import Scored
 from my_agent.icp_finder.records.feedback import Feedback
+from my_agent.understanding import meaning
 from my_agent.web.websites import readable
 
 # Most candidates of a discovery that a conversation is about, and of one page.
@@ -18,15 +20,23 @@ _WITH = {"website", "websites", "a website"}
 
 
 def filtered(words: str, found: Sequence[Scored]) -> list[Scored]:
-    """Return the candidates whose data contain each of the words, such as `Johor`.
+    """Return the candidates whose data contain each of the words in any form, such as `Johor`.
 
-    `a website` gives those that have one.
+    If none does, those of the industry that the words name. `a website` gives those that have one.
     """
     wanted = words.casefold().strip(" .?!")
     if wanted in _WITH:
         return [each for each in found if each.candidate.site]
     asked = [word for word in wanted.replace(",", " ").split() if word not in ("and", "or", "the")]
-    return [each for each in found if all(word in _text(each) for word in asked)]
+    if whole := [each for each in found if all(meaning.has(word, _text(each)) for word in asked)]:
+        return whole
+    best = ssic.find(wanted, limit=1)
+    codes = ssic.codes([wanted]) if best and best[0].score >= ssic.PHRASE else []
+    of_it = [e for e in found if any(ssic.covers(code, e.candidate.ssic[:1]) for code in codes)]
+    # A cold store is a warehouse that has something to do with cold, if one has.
+    return [
+        each for each in of_it if any(meaning.has(word, _text(each)) for word in asked)
+    ] or of_it
 
 
 def listed(found: Sequence[Scored], start: int, said: Mapping[str, Feedback]) -> str:

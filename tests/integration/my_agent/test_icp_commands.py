@@ -169,6 +169,21 @@ async def test_change_of_a_profile_is_undone_after_its_search(settled: Person) -
     assert settled.values["last"] == before["last"]
 
 
+async def test_change_before_the_first_search_is_undone_after_it(ann: Person) -> None:
+    await ann.open()
+    await ann.say(f"Our website is {ann.website}")
+    await ann.say(ann.customers)
+    before = ann.values["icp"]
+    await ann.answer("industries: software development")
+    await ann.answer({"choice": "confirm"})
+    assert ann.asked == "enrich"
+    assert "taken back the last change" in await ann.answer("undo")
+    assert ann.values["icp"] == before
+    # The company stays confirmed; the search is proposed, and not made.
+    assert (ann.asked, ann.values["confirmed"]) == ("rerun", True)
+    assert "nothing that I could take back" in await ann.answer("undo")
+
+
 async def test_change_of_the_website_is_undone(ann: Person) -> None:
     await ann.open()
     await ann.say(f"Our website is {ann.website}")

@@ -236,6 +236,24 @@ async def test_site_without_https_is_read_over_http(
     assert asked == ["https://plain.example/x", "http://plain.example/x"]
 
 
+async def test_name_without_www_is_tried_if_the_one_with_it_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def get(_: httpx.AsyncClient, url: str, *args: object) -> fetch.FetchedPage:
+        asked.append(url)
+        if "known" not in url.removeprefix("https://www.known"):
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return fetch.FetchedPage(url, "text/html", company_page("Acme", TEXT).body, 1)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fetch, "_get", get)
+    assert (await read_site("https://www.known.example"))["name"] == "Acme"
+    assert asked == ["https://www.known.example", "https://known.example"]
+    with pytest.raises(SiteUnreadable, match=r"^no\.example is not known on the internet"):
+        await read_site("https://www.no.example")
+
+
 @pytest.mark.parametrize(
     ("page", "sentence"),
     [

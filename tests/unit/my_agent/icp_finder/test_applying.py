@@ -650,3 +650,146 @@ def test_nothing_is_spent_in_doubt(turn: Any, doubt: str) -> None:
     asking = known.get("asking")
     assert found.heard["wish"] is None or not found.heard["wish"]["sure"]
     assert asking is None or found.choice != AGREED.get(asking["kind"], "-")
+
+
+# --- what is as sure as it sounds ------------------------------------------------
+
+SAME_NAME = [
+    Listed("p1", "Papaya Cloud Pte. Ltd.", 1, about="rejected"),
+    Listed("p2", "Papaya Foods", 2),
+    Listed("uen:T99X0054E", "Lotus Systems", about="rejected"),
+]
+OFFERED = [{**order("restore", ["p1"], sure=False), "names": ["Papaya Cloud Pte. Ltd."]}]
+OFFERED_TWO = [
+    {**order("restore", ["p1", "uen:T99X0054E"], sure=False), "names": ["Papaya Cloud", "Lotus"]}
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "quote", "left_out"),
+    [
+        ("enrich all but 2 and 4", "enrich all but 2 and 4", [2, 4]),
+        ("hello? are you still there? enrich all but 2", "enrich all but 2", [2]),
+        ("alle außer 2 bis 4 anreichern", "alle außer 2 bis 4 anreichern", [2, 3, 4]),
+    ],
+)
+def test_all_but_some_are_enriched_at_once(message: str, quote: str, left_out: list[int]) -> None:
+    greets = {"kind": "SmallTalk", "quote": message.removesuffix(quote).strip() or message}
+    command = does(quote, "enrich", "all", exceptions=left_out)
+    wish = applied(message, greets, command, asking=question("enrich", "?")).heard["wish"]
+    rest = [each.key for each in LISTED if each.number and each.number not in left_out]
+    assert wish == order("enrich", rest)
+
+
+@pytest.mark.parametrize(
+    ("message", "quote", "reason"),
+    [
+        ("reject 5, data analytics is not food", "reject 5", "data analytics is not food"),
+        ("5 raus, das sind keine Lebensmittel", "5 raus", "das sind keine Lebensmittel"),
+        ("rejeita a 5, não vende comida", "rejeita a 5", "não vende comida"),
+        ("reject 5, that one isn't in food", "reject 5", "that one isn't in food"),
+    ],
+)
+def test_negation_in_a_reason_is_none_of_the_order(message: str, quote: str, reason: str) -> None:
+    found = applied(message, does(quote, "reject", [5], reason=reason))
+    assert found.heard["orders"] == [order("reject", ["partner"], reason)]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["do not", "that is not what I want", "Nova GmbH is not", "not really", "is that not so?"],
+)
+def test_negation_that_may_be_of_the_order_is_asked_about(reason: str) -> None:
+    found = applied(f"reject 5, {reason}", does("reject 5", "reject", [5], reason=reason))
+    assert not [each for each in found.heard["orders"] if each["sure"]]
+
+
+def test_order_for_feedback_is_sure_beside_one_that_costs() -> None:
+    message = "Lösch 5 und 6, das sind IT-Buden, und reicher den Rest an"
+    rejects = does("Lösch 5 und 6", "reject", [5, 6], reason="das sind IT-Buden")
+    enriches = does("reicher den Rest an", "enrich", "all", exceptions=[5, 6])
+    found = applied(message, rejects, enriches, language="de").heard
+    assert found["orders"] == [order("reject", ["partner", "logistik"], "das sind IT-Buden")]
+    assert found["wish"] is not None
+    assert found["wish"]["keys"] == ["nova", "novabit", "acme", "evil"]
+
+
+@pytest.mark.parametrize("said", ["bring Papaya back", "actually put Papaya back in the list"])
+def test_only_rejected_candidate_of_a_name_is_restored(said: str) -> None:
+    found = applied(said, does(said, "restore", ["Papaya"]), listed=SAME_NAME)
+    assert found.heard["orders"] == [order("restore", ["p1"])]
+
+
+@pytest.mark.parametrize("act", ["consent", "command"])
+def test_yes_that_names_what_is_offered_is_a_yes(act: str) -> None:
+    said, asking = "yes, restore Papaya Cloud", question("offer", "?", orders=OFFERED)
+    does_it = does(said, "restore", ["Papaya Cloud"])
+    found = applied(
+        said, agrees(said) if act == "consent" else does_it, listed=SAME_NAME, asking=asking
+    )
+    assert (found.choice, found.heard["orders"]) == ("do", [])
+
+
+def test_yes_to_a_part_of_what_is_offered_is_none_to_all() -> None:
+    asking, said = question("offer", "?", orders=OFFERED_TWO), "yes, restore Papaya"
+    found = applied(said, agrees(said), listed=SAME_NAME, asking=asking)
+    assert (found.choice, found.unsure) == (None, True)
+
+
+def test_registration_number_names_its_candidate() -> None:
+    said = "what is T99X0054E?"
+    found = applied(said, does(said, "tell", ["T99X0054E"]), listed=SAME_NAME)
+    assert found.heard["orders"] == [order("tell", ["uen:T99X0054E"])]
+
+
+# --- what is so already ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stated", "name", "value"),
+    [
+        ("keywords: any", "keywords", []),
+        ("regions: Germany, France", "regions", ["Germany", "France"]),
+    ],
+)
+def test_restated_value_does_not_stand_in_the_way_of_a_yes(
+    stated: str, name: str, value: list[str]
+) -> None:
+    yes, asking = "yes, search please", question("confirm_icp", "?")
+    acts = (gives(stated, name, *value, kind="Correct"), agrees(yes, to="confirm_icp"))
+    found = applied(f"{stated}. and {yes}", *acts, asking=asking)
+    assert (found.choice, found.heard["icp"]) == ("confirm", {})
+    other = applied(f"{stated}. and {yes}", *acts, asking=asking, icp={**ICP, name: ["Peru"]})
+    assert (other.choice, other.heard["icp"]) == (None, {name: value})
+
+
+def test_answer_that_anything_will_do_empties_a_field() -> None:
+    act = gives("regions: any", "regions")
+    assert applied("regions: any", act).heard["icp"] == {"regions": []}
+
+
+def test_stored_value_in_other_words_replaces_the_others_if_only_it_is_wanted() -> None:
+    icp = {**ICP, "industries": ["Cold storage warehousing", "Food wholesale"]}
+    said = "nur die mit kühllager"
+    act = gives(said, "industries", "Cold storage warehousing", kind="Correct")
+    found = applied(said, act, icp=icp, language="de").heard
+    assert (found["icp"], found["unheard"]) == ({"industries": ["Cold storage warehousing"]}, [])
+    vague = applied("die mit kühllager", {**act, "quote": "die mit kühllager"}, icp=icp)
+    assert vague.heard["icp"] == {}
+
+
+# --- why -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "quote", "about"),
+    [
+        ("I never said you should enrich. Why did you?", "Why did you?", "why_enrich"),
+        ("mas porque não enriqueceu nenhuma?", "porque não enriqueceu nenhuma?", "why_enrich"),
+        ("warum fragst du nochmal?", "warum fragst du nochmal?", "why_ask"),
+        ("why hotels?", "why hotels?", "why"),
+    ],
+)
+def test_why_is_about_what_was_done_or_asked(message: str, quote: str, about: str) -> None:
+    found = applied(message, {"kind": "Ask", "quote": quote, "about": "why"})
+    assert found.heard["orders"] == [order("ask", words=about)]

@@ -6,8 +6,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from my_agent.icp_finder import prompts
+from my_agent.icp_finder import prompts, reports
 from my_agent.icp_finder.context import Context
+from my_agent.icp_finder.enrichment import jobs
+from my_agent.icp_finder.model import Job
 from my_agent.icp_finder.nodes.ingest import ingest
 from my_agent.icp_finder.reading.heard import order
 from my_agent.icp_finder.reading.questions import question
@@ -15,6 +17,7 @@ from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.state import State
 from my_agent.keys import WAITING_QUESTIONS
 from my_agent.user import NoTenantError
+from tests.support.icp import act
 from tests.support.icp_state import (
     RULE,
     WHICH,
@@ -274,3 +277,43 @@ async def test_environment_sets_the_default_rule(
         updates(await ingest(state("hello"), config(), Runtime(context=Context())))["rule_name"]
         == "House rule"
     )
+
+
+UNSURE = [act("Command", "Undo the snacks", name="undo"), act("Command", "search", name="search")]
+
+
+async def test_undo_is_offered_with_the_search_that_is_named_with_it(
+    metadata: dict[str, Any], model_endpoint: OpenAIServer
+) -> None:
+    change: Any = {"what": "feedback", "said": {"domain:a.com": None}}
+    for undo, offered in (([change], ["undo", "search"]), ([], [])):
+        model_endpoint.enqueue(say_json({"language": "en", "acts": UNSURE}))
+        found = await read(confirmed("Undo the snacks and search again.", undo=undo))
+        assert [each["name"] for each in found["offers"]] == offered
+    # What cannot be taken back is said at once.
+    assert [each["name"] for each in found["heard"]["orders"]] == ["undo"]
+    orders = [order("undo", sure=False), order("search", sure=False)]
+    asking = question("offer", "?", orders=orders)
+    found = await read(confirmed("x", asking=asking, reply="do"))
+    assert found["heard"]["orders"] == [order("undo")]
+    assert found["heard"]["wish"] == order("search")
+
+
+async def test_end_of_an_enrichment_is_said_once(
+    metadata: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job("j", "running", created=False, done=1, total=2)
+
+    async def find(*_: object, **__: object) -> Job:
+        return job
+
+    monkeypatch.setattr(jobs, "find", find)
+    enrichment: Any = {"now": [], "failed": [], "job": "j", "queued": 2}
+    await saved()
+    known = confirmed("hello", last=WHICH, enrichment=enrichment)
+    assert "enrichment" not in await read(known)
+    job = Job("j", "done", created=False, done=2, total=2)
+    found = await read(known)
+    assert found["notes"] == [reports.progress(job)]
+    again = await read(confirmed("hello", last=WHICH, enrichment=found["enrichment"]))
+    assert again["notes"] == []

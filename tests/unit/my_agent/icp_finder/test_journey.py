@@ -254,3 +254,15 @@ async def test_notes_are_sent_if_nothing_is_to_be_done() -> None:
         confirmed(decisions=NEITHER, notes=["It cannot be used."]), config()
     )
     assert (command.goto, said(command)) == ("__end__", "It cannot be used.")
+
+
+async def test_changes_of_the_profile_can_be_taken_back_after_the_confirmation() -> None:
+    def before(icp: Any, name: str = "acme.com") -> Any:
+        return {"what": "profile", "site": site(name), "customers": [], "icp": icp}
+
+    # What made the first profile, and what is of another company, is agreed.
+    feedback: Any = {"what": "feedback", "said": {"domain:a.com": None}}
+    undo = [before(None), before(ICP, "other.com"), before(ICP), feedback]
+    answer: Any = {"kind": "confirm_icp", "value": "confirm"}
+    known = state(decisions=NEITHER, icp=ICP, answer=answer, undo=undo, **COMPANY)
+    assert updates(await journey_guard(known, config()))["undo"] == undo[2:]
