@@ -6,7 +6,7 @@ the answer. A message without data goes from `intake` to `answer`, or to `ask_fi
 
 from langgraph.graph import END, START, StateGraph
 
-from my_agent.diagnosis.context import Context
+from my_agent.context import Context
 from my_agent.diagnosis.nodes import (
     after_intake,
     after_investigate,

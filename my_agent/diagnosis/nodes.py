@@ -11,8 +11,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from my_agent import parsing
+from my_agent.context import Context
 from my_agent.diagnosis import probes, replies, wishes, words
-from my_agent.diagnosis.context import Context
 from my_agent.diagnosis.giving import Giving
 from my_agent.diagnosis.looking import Looking
 from my_agent.diagnosis.reading import sources

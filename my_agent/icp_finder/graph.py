@@ -10,7 +10,7 @@ the answer like any message. The other exits of a node are in its return type.
 
 from langgraph.graph import END, START, StateGraph
 
-from my_agent.icp_finder.context import Context
+from my_agent.context import Context
 from my_agent.icp_finder.nodes import converse, ingest, journey, probe, profile, report, search
 from my_agent.icp_finder.state import Input, State
 

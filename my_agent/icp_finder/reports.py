@@ -8,8 +8,8 @@ from my_agent.icp_finder.model import Candidate, Changes, Failure, Icp, Job, Sco
 from my_agent.web.websites import readable
 
 if TYPE_CHECKING:
-    from my_agent.icp_finder.search.rereading import Reread
     from my_agent.icp_finder.search.searching import Outcome
+    from my_agent.icp_finder.search.website import Reread
 
 # A job with one of these states continues when it is requested again.
 ENDED = ("failed", "cancelled")

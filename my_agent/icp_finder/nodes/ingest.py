@@ -10,8 +10,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from my_agent import asking as model_calls
+from my_agent.context import Context
 from my_agent.icp_finder import prompts, reports, values
-from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.nodes import table as tables

@@ -5,8 +5,8 @@ import asyncio
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
+from my_agent.context import Context
 from my_agent.icp_finder import prompts, values
-from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.log import log_action
 from my_agent.icp_finder.model import Company, Icp, Site
 from my_agent.icp_finder.nodes.changes import Plan, described, plan

@@ -13,7 +13,7 @@ from my_agent.icp_finder.records import feedback, store
 from my_agent.icp_finder.records.decisions import is_older
 from my_agent.icp_finder.records.diffs import basis, icp_hash
 from my_agent.icp_finder.search import register, searching
-from my_agent.icp_finder.search.rereading import reread
+from my_agent.icp_finder.search.website import reread
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import Found, State, company_of
 from my_agent.user import caller

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 
+from my_agent.context import Context
 from my_agent.icp_finder import prompts, reports
-from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.enrichment import jobs
 from my_agent.icp_finder.model import Job
 from my_agent.icp_finder.nodes.ingest import ingest

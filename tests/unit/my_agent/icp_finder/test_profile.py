@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langgraph.runtime import Runtime
 
-from my_agent.icp_finder.context import Context
+from my_agent.context import Context
 from my_agent.icp_finder.model import Icp
 from my_agent.icp_finder.nodes.profile import profile_builder
 from my_agent.icp_finder.records import store

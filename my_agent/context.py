@@ -1,4 +1,4 @@
-"""Options that a client may set for one run of the graph `icp_finder`."""
+"""Options that a client may set for one run of a graph that asks a model."""
 
 from typing import Annotated
 
