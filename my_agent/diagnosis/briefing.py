@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from my_agent.diagnosis.analysis.checks import Seen
+from my_agent.diagnosis.analysis.checks import Seen, shape
 from my_agent.diagnosis.record.fold import State
 from my_agent.diagnosis.record.texts import Found
 
@@ -22,7 +22,6 @@ FOUND, WIDTH, BEFORE = 12, 500, 120
 SPANS = 6
 """Numbers of lines that say the same whose ranges are shown."""
 _DECIMAL = re.compile(r"(?<![\w.-])-?[0-9]{1,15}(?:\.[0-9]{1,9})?(?![\w.-])")
-_NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def found(lines: Sequence[Found], words: Sequence[str], state: State, *, is_all:
     """
     alike: dict[str, list[Found]] = {}
     for each in lines:
-        alike.setdefault(_NUMBERS.sub("0", each.text), []).append(each)
+        alike.setdefault(shape(each.text), []).append(each)
     groups = list(alike.values())
     told = f"Lines with {', '.join(words)}: {len(lines)}{'' if is_all else ' and more'}"
     if len(groups) > FOUND:

@@ -9,8 +9,6 @@ from my_agent.diagnosis.record.events import New, SourceAdded, new
 from my_agent.diagnosis.record.fold import SOURCES, State
 from my_agent.diagnosis.settings import DiagnosisSettings
 
-_NAMED = "{}\n"
-
 
 class Giving:
     """Collects the events of new sources, their texts, and a sentence for each that is refused.
@@ -65,6 +63,6 @@ class Giving:
 
 def source_id(name: str, text: str) -> str:
     """Return the id of a source: the same text under the same name is the same source."""
-    digest = hashlib.sha256(_NAMED.format(name).encode("utf-8", "replace"))
+    digest = hashlib.sha256(f"{name}\n".encode("utf-8", "replace"))
     digest.update(texts.clean(text).encode())
     return f"s{digest.hexdigest()[:16]}"

@@ -1,7 +1,6 @@
 """Looking: one look at everything that a session was given, and what follows from it."""
 
 import json
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,8 +29,6 @@ from my_agent.diagnosis.record.texts import Found
 from my_agent.diagnosis.session import Session
 from my_agent.diagnosis.settings import DiagnosisSettings
 from my_agent.models import ModelSettings
-
-logger = logging.getLogger(__name__)
 
 # What stands out and is recorded before anything is proposed.
 RECORDED = 40

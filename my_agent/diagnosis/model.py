@@ -5,7 +5,6 @@ its own words. Each names lines of the evidence, which code finds and judges.
 """
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Literal
 
@@ -15,8 +14,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from my_agent.asking import Failed, structured
 from my_agent.diagnosis.analysis.proposal import Basis, Proposal, Quote, Refutation, Role
-
-logger = logging.getLogger(__name__)
 
 LOOKS = 30
 """The most looks at the evidence of one investigation."""

@@ -16,7 +16,8 @@ from my_agent.tables import tables
 from my_agent.tutor import learner, practice, prompts
 from my_agent.tutor.corrections import Correction
 from my_agent.tutor.practice import EXERCISE, PRACTICE
-from my_agent.tutor.state import TIMESTAMP, now, unanswered
+from my_agent.tutor.state import TIMESTAMP, now
+from my_agent.understanding.replies import unanswered
 from my_agent.user import NoTenantError, User, caller
 
 logger = logging.getLogger(__name__)

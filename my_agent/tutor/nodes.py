@@ -24,8 +24,9 @@ from my_agent.tutor.corrections import Check, Correction, Issue, Source, correct
 from my_agent.tutor.offline import OfflineTutor
 from my_agent.tutor.review import Problem, Reviewed, review
 from my_agent.tutor.settings import TutorSettings
-from my_agent.tutor.state import CHECK, TIMESTAMP, State, now, unanswered
+from my_agent.tutor.state import CHECK, TIMESTAMP, State, now
 from my_agent.tutor.window import window
+from my_agent.understanding.replies import unanswered
 from my_agent.user import NoTenantError, caller
 
 NO_TEXT = "The run has no user message with text: send at least one"

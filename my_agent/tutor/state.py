@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage
 from langgraph.graph import add_messages
 from typing_extensions import TypedDict
 
@@ -59,13 +59,3 @@ class State(Input, total=False):
 
     corrections: Annotated[list[Correction], corrections.keep]
     thread_id: str
-
-
-def unanswered(messages: list[AnyMessage]) -> list[HumanMessage]:
-    """Return the learner's messages after the last answer: several if an earlier run failed."""
-    waiting: list[HumanMessage] = []
-    for message in reversed(messages):
-        if not isinstance(message, HumanMessage):
-            break
-        waiting.append(message)
-    return waiting[::-1]

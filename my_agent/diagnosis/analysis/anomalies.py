@@ -77,7 +77,6 @@ class Anomalies:
         changes: What was done, in the order of time.
         fine: Statements that something goes well.
         components: Records by component, of all components with data.
-        by_component: The ranked ones by component.
         calls: Pairs of a caller and what it calls.
         blamed: By component, the trouble of others that names it.
         clock: When it began, and what was before.
@@ -89,7 +88,6 @@ class Anomalies:
     changes: list[Anomaly] = field(default_factory=list)
     fine: list[Anomaly] = field(default_factory=list)
     components: dict[str, int] = field(default_factory=dict)
-    by_component: dict[str, list[Anomaly]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     blamed: dict[str, list[Anomaly]] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
@@ -215,8 +213,7 @@ def _score(group: Group, kind: Kind, novelty: Novelty, total: int, clock: Clock)
 
 
 def _relate(found: Anomalies, sources: Mapping[str, Digest]) -> None:
-    """Sort the ranked ones by component, and say who blames whom."""
-    by: dict[str, list[Anomaly]] = defaultdict(list)
+    """Say who blames whom, and who calls whom."""
     blamed: dict[str, list[Anomaly]] = defaultdict(list)
     calls: dict[tuple[str, str], None] = {}
     for digest in sources.values():
@@ -224,10 +221,9 @@ def _relate(found: Anomalies, sources: Mapping[str, Digest]) -> None:
             ((blame.canonical(one), blame.canonical(other)), None) for one, other in digest.calls
         )
     for each in found.ranked:
-        by[each.component].append(each)
         for name in each.names:
             blamed[name].append(each)
             if each.component:
                 calls[each.component, name] = None
-    found.by_component, found.blamed = dict(by), dict(blamed)
+    found.blamed = dict(blamed)
     found.calls = [(one, other) for one, other in calls if one and other and one != other][:MOST]

@@ -106,7 +106,7 @@ def check(
         searched: what its own search has found, if it has one.
     """
     shown = [each for each in seen if each.role != "against" and each.stance != "fine"]
-    causes = [each for each in shown if each.role in ("cause", "change")]
+    causes = [each for each in shown if each.role in _CAUSE]
     results = [_evidence(proposal.cause, causes, shown, unfound), _contradiction(seen, searched)]
     against = [each for each in seen if each.role == "against"]
     if against:
@@ -176,10 +176,11 @@ def _is_independent(seen: Seen, first: Seen) -> bool:
         return True
     # The same writer tells, in other words, of something else than the cause.
     is_other = (first.role in _CAUSE) != (seen.role in _CAUSE)
-    return is_other and (seen.kind == "metric" or _shape(seen.quote) != _shape(first.quote))
+    return is_other and (seen.kind == "metric" or shape(seen.quote) != shape(first.quote))
 
 
-def _shape(quote: str) -> str:
+def shape(quote: str) -> str:
+    """Return a line with its numbers alike: lines of one shape say the same of other things."""
     return _NUMBERS.sub("0", quote)
 
 

@@ -16,8 +16,9 @@ from my_agent.tutor.graph import graph
 from my_agent.tutor.nodes import admit, refuse
 from my_agent.tutor.review import InvalidReviewError, Review, Reviewed, read, type_of
 from my_agent.tutor.settings import TutorSettings
-from my_agent.tutor.state import TIMESTAMP, keep_messages, unanswered
+from my_agent.tutor.state import TIMESTAMP, keep_messages
 from my_agent.tutor.window import window
+from my_agent.understanding.replies import unanswered
 from server.routes import offered
 from tests.support.processes import ROOT
 from threadhold.config_file import read_config
